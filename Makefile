@@ -1,0 +1,42 @@
+# Needs make and a python3 only; Python 3.11 or newer is looked for on PATH and under pyenv.
+# The work is done by `python3 -m tests.harness`.
+
+PYTHON ?= python3
+HARNESS = $(PYTHON) -m tests.harness
+
+.PHONY: help demo test lint servers servers-stop clean
+
+help:
+	@echo "make demo          the reports project on SQLite, from empty to finished reports"
+	@echo "make test          the whole suite on SQLite, MariaDB, PostgreSQL and MySQL;"
+	@echo "                   make test ARGS='--databases sqlite --pythons newest -- -k claim'"
+	@echo "make lint          ruff, mypy, import contracts, missing migrations"
+	@echo "make servers       start throwaway servers and print the variables that name them"
+	@echo "make servers-stop  stop them, and whatever a killed run left behind"
+	@echo "make clean         stop servers; remove environments, caches and databases made here"
+
+demo:
+	@$(HARNESS) venv
+	@.venv/bin/python testproject/manage.py demo
+
+test:
+	@$(HARNESS) test $(ARGS)
+
+lint:
+	@$(HARNESS) venv --extras dev
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/python testproject/manage.py makemigrations --check --dry-run
+
+servers:
+	@$(HARNESS) servers start
+
+servers-stop:
+	@$(HARNESS) servers stop
+
+clean: servers-stop
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf build dist testproject/*.sqlite3*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
