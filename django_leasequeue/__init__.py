@@ -1,0 +1,106 @@
+"""A durable, lease-based job queue for Django in the project's own database.
+
+Public names are loaded on first use, so that importing this package touches no models.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from django_leasequeue.api import JobType, job
+    from django_leasequeue.core.enqueue import enqueue, enqueue_many
+    from django_leasequeue.core.operate import cancel, pause, requeue, reschedule, resume
+    from django_leasequeue.exceptions import (
+        EnqueueError,
+        JobCancelled,
+        JobCrashed,
+        JobError,
+        JobExpired,
+        JobTimeout,
+        KeyTaken,
+        LeaseLost,
+        LeaseQueueError,
+        Reject,
+        RejectedJob,
+        Retry,
+        Skip,
+        Snooze,
+    )
+    from django_leasequeue.results import JobResult
+    from django_leasequeue.retry import Exponential, Fixed, Linear
+    from django_leasequeue.runtime.context import JobContext
+    from django_leasequeue.runtime.worker import Worker
+
+_HOMES = {
+    "api": ("JobType", "job"),
+    "core.enqueue": ("enqueue", "enqueue_many"),
+    "core.operate": ("cancel", "pause", "requeue", "reschedule", "resume"),
+    "exceptions": (
+        "EnqueueError",
+        "JobCancelled",
+        "JobCrashed",
+        "JobError",
+        "JobExpired",
+        "JobTimeout",
+        "KeyTaken",
+        "LeaseLost",
+        "LeaseQueueError",
+        "Reject",
+        "RejectedJob",
+        "Retry",
+        "Skip",
+        "Snooze",
+    ),
+    "results": ("JobResult",),
+    "retry": ("Exponential", "Fixed", "Linear"),
+    "runtime.context": ("JobContext",),
+    "runtime.worker": ("Worker",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "EnqueueError",
+    "Exponential",
+    "Fixed",
+    "JobCancelled",
+    "JobContext",
+    "JobCrashed",
+    "JobError",
+    "JobExpired",
+    "JobResult",
+    "JobTimeout",
+    "JobType",
+    "KeyTaken",
+    "LeaseLost",
+    "LeaseQueueError",
+    "Linear",
+    "Reject",
+    "RejectedJob",
+    "Retry",
+    "Skip",
+    "Snooze",
+    "Worker",
+    "cancel",
+    "enqueue",
+    "enqueue_many",
+    "job",
+    "pause",
+    "requeue",
+    "reschedule",
+    "resume",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

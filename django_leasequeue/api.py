@@ -1,0 +1,92 @@
+"""What a project writes: `@job` and the job types it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+from django.apps import apps
+from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
+
+from django_leasequeue.core.enqueue import enqueue, enqueue_many
+from django_leasequeue.models import Job
+from django_leasequeue.registry import Declaration, registry
+
+__all__ = ["JobType", "job"]
+
+
+@dataclass(frozen=True, eq=False)
+class JobType(Declaration):
+    """A declared handler. Calling it calls the plain function; `enqueue` makes a job of it."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.handler(*args, **kwargs)
+
+    def using(self, **options: Any) -> JobType:
+        """Return this job type with options for its next enqueues.
+
+        Takes every option of `enqueue` (`key`, `queue`, `delay`, `run_after`, `priority`,
+        `max_attempts`, `using`, …); they are checked when a job is enqueued.
+        """
+        return replace(self, options={**self.options, **options})
+
+    def enqueue(self, *args: Any, **payload: Any) -> Job:
+        """Enqueue one job; arguments are bound to the handler's parameter names.
+
+        Returns the job, whose `created` is False when its key was taken. Raises TypeError when
+        the arguments do not fit the handler and EnqueueError for values that cannot be queued;
+        in both cases nothing was written.
+        """
+        return enqueue(self, self.payload_from(args, payload), **self.options)
+
+    def enqueue_many(self, payloads: Iterable[dict[str, Any]]) -> list[Job]:
+        """Enqueue one job for each payload, in order, in as few statements as there can be.
+
+        All are written in one transaction or none is. Raises as `enqueue` does.
+        """
+        options = dict(self.options)
+        using = options.pop("using", None)
+        jobs = [(self, self.payload_from((), payload), options) for payload in payloads]
+        return enqueue_many(jobs, using=using)
+
+
+def _default_name(handler: Callable[..., Any]) -> str:
+    try:
+        config = apps.get_containing_app_config(handler.__module__)
+    except AppRegistryNotReady:
+        raise ImproperlyConfigured(
+            f"@job on {handler.__module__}.{handler.__qualname__}: it is imported before the apps "
+            "are loaded, so it needs an explicit name; or move it to the app's jobs.py."
+        ) from None
+    label = config.label if config else handler.__module__
+    return f"{label}.{handler.__name__}"
+
+
+@overload
+def job(name: Callable[..., Any], /) -> JobType: ...
+@overload
+def job(name: str | None = None, /, **policy: Any) -> Callable[[Callable[..., Any]], JobType]: ...
+def job(name: Any = None, /, **policy: Any) -> Any:
+    """Declare a handler: `@job`, `@job("report.generate")` or `@job("…", queue="reports", …)`.
+
+    Without a name the job type is called "<app_label>.<function>". The options are the fields of
+    `Declaration`. The decorated name is the JobType; calling it calls the plain function. Raises
+    ImproperlyConfigured for a declaration that could never run.
+    """
+    if callable(name):
+        return job()(name)
+
+    def declare(handler: Callable[..., Any]) -> JobType:
+        try:
+            job_type = JobType(handler=handler, name=name or _default_name(handler), **policy)
+        except TypeError as error:
+            raise ImproperlyConfigured(
+                f"@job on {handler.__module__}.{handler.__qualname__}: {error}"
+            ) from None
+        registry.add(job_type)
+        return job_type
+
+    return declare

@@ -1,0 +1,85 @@
+"""System checks of the app."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig, apps
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import get_commands
+from django.db import connections
+from django.utils.module_loading import module_has_submodule
+
+from django_leasequeue.conf import get_conf
+from django_leasequeue.core.dialect import dialect_for
+
+__all__ = ["check_command_name", "check_database", "check_settings"]
+
+
+@register("leasequeue")
+def check_settings(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """leasequeue.E001: the LEASEQUEUE setting is wrong."""
+    try:
+        get_conf()
+    except (ImproperlyConfigured, ImportError) as error:
+        return [Error(str(error), hint="Correct LEASEQUEUE in settings.", id="leasequeue.E001")]
+    return []
+
+
+@register("leasequeue")
+def check_command_name(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """leasequeue.W001: another app owns the command name `runworker` (Channels does, for one)."""
+    others = [
+        config.label
+        for config in apps.get_app_configs()
+        if config.label != "leasequeue"
+        and module_has_submodule(config.module, "management.commands.runworker")
+    ]
+    if not others and get_commands().get("runworker") == "django_leasequeue":
+        return []
+    return [
+        checks.Warning(
+            f"Another app also has a command named runworker: {', '.join(others) or 'unknown'}.",
+            hint="Start the worker with 'manage.py leasequeue worker' instead.",
+            id="leasequeue.W001",
+        )
+    ]
+
+
+@register(Tags.database)
+def check_database(
+    app_configs: Sequence[AppConfig] | None = None,
+    databases: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> list[CheckMessage]:
+    """leasequeue.E002: the queue's database cannot hold it."""
+    try:
+        alias = get_conf().DATABASE
+    except (ImproperlyConfigured, ImportError):
+        return []  # check_settings says it
+    if not databases or alias not in databases:
+        return []
+    connection = connections[alias]
+    try:
+        dialect_for(connection)
+    except NotImplementedError as error:
+        return [Error(str(error), hint="Set LEASEQUEUE['DATABASE'].", id="leasequeue.E002")]
+    if (
+        not connection.features.has_select_for_update_skip_locked
+        and connection.features.has_select_for_update
+    ):
+        return [
+            Error(
+                "The queue's database server has no SELECT … FOR UPDATE SKIP LOCKED.",
+                hint="MySQL 8.0.17, MariaDB 10.6 or PostgreSQL 14 are the oldest supported.",
+                id="leasequeue.E002",
+            )
+        ]
+    return []

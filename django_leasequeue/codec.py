@@ -1,0 +1,178 @@
+"""JSON in and out, one set of rules on every database, and error text that is safe to store.
+
+The rules refuse what some server would refuse or change: NaN and Infinity (MySQL 3140, MariaDB
+4025), integers past 64 bit (MySQL makes floats of them), NUL and lone surrogates (PostgreSQL),
+keys that are not strings (Python's encoder collapses 1, True and "1" into one).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from django_leasequeue.exceptions import JobError, Reject, RejectedJob, Retry
+from django_leasequeue.outcomes import ErrorSummary
+
+__all__ = [
+    "ERROR_TEXT_LENGTH",
+    "clean_text",
+    "decode_payload",
+    "digest_key",
+    "encode",
+    "summarize",
+]
+
+ERROR_TEXT_LENGTH = 4000
+_MAX_FRAMES = 40
+_MAX_DEPTH = 100  # MySQL refuses documents nested deeper (error 3157)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
+
+
+def _check(value: Any, where: str, depth: int, seen: tuple[int, ...]) -> None:  # noqa: C901  (a table of types)
+    """Raise ValueError or TypeError naming the place of the first value that cannot be stored."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"{where} is nested deeper than {_MAX_DEPTH} levels")
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        if _UNSTORABLE.search(value):
+            raise ValueError(f"{where} holds a NUL character or a lone surrogate")
+    elif isinstance(value, int):
+        if not _INT_MIN <= value <= _INT_MAX:
+            raise ValueError(f"{where} is an integer outside the 64 bit range; send it as a string")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{where} is NaN or infinite, which JSON does not have")
+    elif isinstance(value, dict | list):
+        if id(value) in seen:
+            raise ValueError(f"{where} contains itself")
+        _check_inside(value, where, depth + 1, (*seen, id(value)))
+    else:
+        raise TypeError(
+            f"{where} is a {type(value).__name__}; JSON has only str, int, float, bool, None, "
+            "dict and list: convert it first"
+        )
+
+
+def _check_inside(
+    value: dict[Any, Any] | list[Any], where: str, depth: int, seen: tuple[int, ...]
+) -> None:
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            _check(item, f"{where}[{number}]", depth, seen)
+        return
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise TypeError(f"{where} has a key of type {type(key).__name__}; keys are strings")
+        if _UNSTORABLE.search(key):
+            raise ValueError(f"a key in {where} holds a NUL character or a lone surrogate")
+        _check(item, f"{where}[{key[:40]!r}]", depth, seen)
+
+
+def encode(value: Any, *, what: str, limit: int) -> str:
+    """Return `value` as JSON text that every supported server stores unchanged in value.
+
+    `what` names the value in errors, which never show what is in it; `limit` is bytes of UTF-8.
+    Raises TypeError for types JSON lacks and ValueError for everything else that is refused.
+    """
+    _check(value, what, 0, ())
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    size = len(text.encode())
+    if size > limit:
+        raise ValueError(
+            f"{what} is {size} bytes of JSON, above the limit of {limit}; "
+            "store the data elsewhere and send a reference to it"
+        )
+    return text
+
+
+def decode_payload(text: str | bytes) -> dict[str, Any]:
+    """Return the payload of a claimed job. Raises RejectedJob when it is no JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise RejectedJob("Malformed job payload: not JSON") from None
+    if not isinstance(value, dict):
+        raise RejectedJob("Malformed job payload: not a JSON object")
+    return value
+
+
+def digest_key(key: str) -> str:
+    """Return the SHA-256 of `key` in hex, as stored in idempotency_key.
+
+    Raises TypeError or ValueError when `key` is no text, is empty or cannot be encoded.
+    """
+    if not isinstance(key, str):
+        raise TypeError(f"key is a {type(key).__name__}; it must be a string")
+    if not key:
+        raise ValueError("key is empty; leave it out for a job without one")
+    try:
+        return hashlib.sha256(key.encode()).hexdigest()
+    except UnicodeEncodeError:
+        raise ValueError("key holds a lone surrogate") from None
+
+
+def clean_text(text: str, limit: int = ERROR_TEXT_LENGTH) -> str:
+    """Return `text` as every server can store it: cut to `limit`, what none stores replaced."""
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text[:limit])
+
+
+def _frames(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
+    """Return (file, line, function) of the innermost frames, outermost of them first."""
+    found: list[tuple[str, int, str]] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        found.append((code.co_filename, traceback.tb_lineno, code.co_qualname))
+        if len(found) > _MAX_FRAMES:
+            del found[0]
+        traceback = traceback.tb_next
+    return found
+
+
+_STANDARD_LIBRARY = f"{Path(json.__file__).parent.parent}/"
+_FOREIGN = ("/site-packages/", "/dist-packages/", "/django_leasequeue/", _STANDARD_LIBRARY)
+
+
+def _own_frame(frames: list[tuple[str, int, str]]) -> str:
+    """Return the innermost frame of the project's own code: lines move, so it goes by name."""
+    for file, _line, function in reversed(frames):
+        if not any(part in file for part in _FOREIGN) and not file.startswith("<"):
+            return f"{file.rsplit('/', 1)[-1]}:{function}"
+    return ""
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (a broken __str__ must not break the failure path)
+        return "(its message cannot be shown)"
+
+
+def summarize(
+    error: BaseException, *, job_type: str = "", with_message: bool = False
+) -> ErrorSummary:
+    """Return what is stored of `error`: class, frames without values, and a fingerprint.
+
+    The message is kept only where its author vouches for it (JobError and its subclasses, Reject,
+    Retry) or `with_message`. Never raises, and the result is storable on every server.
+    """
+    kind = type(error)
+    name = clean_text(kind.__qualname__, 255)
+    vouched = with_message or isinstance(error, JobError | Reject | Retry)
+    message = _message(error) if vouched else ""
+    frames = _frames(error.__traceback__)
+    grouping = f"{job_type}\0{kind.__module__}.{name}\0{_own_frame(frames)}"
+    return ErrorSummary(
+        error_class=name,
+        text=clean_text(f"{name}: {message}" if message else name),
+        frames=tuple(
+            clean_text(f"{file}:{line} {function}", 500) for file, line, function in frames
+        ),
+        fingerprint=hashlib.sha256(grouping.encode("utf-8", "replace")).hexdigest()[:16],
+    )

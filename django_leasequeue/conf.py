@@ -1,0 +1,135 @@
+"""The `LEASEQUEUE` setting: names, types, defaults and bounds, read once and checked whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
+
+from django_leasequeue.retry import Backoff, Exponential
+
+__all__ = ["Conf", "get_conf"]
+
+
+def _number(name: str, value: Any, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ImproperlyConfigured(
+            f"LEASEQUEUE[{name!r}] must be a number, not {value!r}. "
+            "Convert values that come from the environment with int() or float()."
+        )
+    if not low <= value <= high:
+        raise ImproperlyConfigured(
+            f"LEASEQUEUE[{name!r}] must be between {low:g} and {high:g}, not {value!r}."
+        )
+    return value
+
+
+#: The bounds of every numeric setting, both ends allowed; seconds, bytes or counts.
+BOUNDS: dict[str, tuple[float, float]] = {
+    "LEASE": (0.5, 86_400),
+    "MIN_LEASE": (0.5, 86_400),
+    "MAX_ATTEMPTS": (1, 32_767),
+    "MAX_CRASHES": (1, 32_767),
+    "MAX_PAYLOAD_BYTES": (2, 256 * 1024 * 1024),
+    "MAX_RESULT_BYTES": (2, 256 * 1024 * 1024),
+    "POLL_MIN": (0.001, 3_600),
+    "POLL_MAX": (0.001, 3_600),
+    "GRACE": (0, 86_400),
+    "DATABASE_OUTAGE_LIMIT": (0, 86_400),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """The project's settings. Times are seconds, sizes are bytes of UTF-8 JSON."""
+
+    #: Alias of the database that holds the queue.
+    DATABASE: str = "default"
+    #: How long a claim is exclusive without a renewal.
+    LEASE: float = 60
+    #: Shorter leases are refused: the database's own bounds must stay below a quarter of them.
+    MIN_LEASE: float = 5
+    #: Attempts of a job that declares none.
+    MAX_ATTEMPTS: int = 5
+    #: Crashes (process died, lease ran out) after which a job is dead.
+    MAX_CRASHES: int = 3
+    #: Strategy or callable of jobs that declare none; a dotted path is imported.
+    BACKOFF: Backoff = field(default_factory=Exponential)
+    MAX_PAYLOAD_BYTES: int = 1024 * 1024
+    MAX_RESULT_BYTES: int = 1024 * 1024
+    #: "class" stores the class and frames of an unexpected error, "message" its text as well.
+    ERROR_DETAIL: str = "class"
+    #: How long an idle worker waits before it looks again: from POLL_MIN, growing to POLL_MAX.
+    POLL_MIN: float = 0.05
+    POLL_MAX: float = 1
+    #: How long a stopping worker lets running handlers finish.
+    GRACE: float = 30
+    #: A worker that cannot reach its database for so long ends with exit code 1.
+    DATABASE_OUTAGE_LIMIT: float = 300
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in BOUNDS.items():
+            _number(name, getattr(self, name), low, high)
+        for name in ("MAX_ATTEMPTS", "MAX_CRASHES", "MAX_PAYLOAD_BYTES", "MAX_RESULT_BYTES"):
+            if not isinstance(getattr(self, name), int):
+                raise ImproperlyConfigured(f"LEASEQUEUE[{name!r}] must be a whole number.")
+        if self.LEASE < self.MIN_LEASE:
+            raise ImproperlyConfigured(
+                f"LEASEQUEUE['LEASE'] is {self.LEASE:g} s, below MIN_LEASE ({self.MIN_LEASE:g} s)."
+            )
+        if self.POLL_MIN > self.POLL_MAX:
+            raise ImproperlyConfigured("LEASEQUEUE['POLL_MIN'] must not exceed POLL_MAX.")
+        if self.ERROR_DETAIL not in ("class", "message"):
+            raise ImproperlyConfigured("LEASEQUEUE['ERROR_DETAIL'] is 'class' or 'message'.")
+        if self.DATABASE not in settings.DATABASES:
+            raise ImproperlyConfigured(
+                f"LEASEQUEUE['DATABASE'] is {self.DATABASE!r}, which is no alias in DATABASES."
+            )
+
+
+def _backoff(value: Any) -> Backoff:
+    if isinstance(value, str):
+        value = import_string(value)
+    if isinstance(value, type):
+        value = value()
+    if not callable(value) and not callable(getattr(value, "delay_for", None)):
+        raise ImproperlyConfigured(
+            "LEASEQUEUE['BACKOFF'] must be a strategy with delay_for(attempt), a callable "
+            "(exception, context) or the dotted path of one."
+        )
+    backoff: Backoff = value
+    return backoff
+
+
+@lru_cache(maxsize=1)
+def get_conf() -> Conf:
+    """Return the checked settings; raise ImproperlyConfigured naming the first that is wrong."""
+    given = getattr(settings, "LEASEQUEUE", {})
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured("LEASEQUEUE must be a dictionary.")
+    known = {item.name for item in fields(Conf)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise ImproperlyConfigured(
+            f"Unknown LEASEQUEUE setting: {', '.join(map(repr, unknown))}. "
+            f"Known: {', '.join(sorted(known))}."
+        )
+    values = dict(given)
+    if "BACKOFF" in values:
+        values["BACKOFF"] = _backoff(values["BACKOFF"])
+    return Conf(**values)
+
+
+def _forget(*, setting: str, **kwargs: Any) -> None:
+    if setting in ("LEASEQUEUE", "DATABASES"):
+        get_conf.cache_clear()
+
+
+setting_changed.connect(_forget, dispatch_uid="leasequeue_conf")

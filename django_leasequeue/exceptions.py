@@ -1,0 +1,129 @@
+"""Every exception of the queue, in one place.
+
+What a job author raises is in `outcomes`-speaking names (Skip, Snooze, Retry, Reject); what the
+queue raises says what to do next. Interrupts derive from BaseException so that a handler's
+`except Exception` cannot eat them.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+__all__ = [
+    "EnqueueError",
+    "JobCancelled",
+    "JobCrashed",
+    "JobError",
+    "JobExpired",
+    "JobInterrupted",
+    "JobTimeout",
+    "KeyTaken",
+    "LeaseLost",
+    "LeaseQueueError",
+    "Reject",
+    "RejectedJob",
+    "Retry",
+    "Skip",
+    "Snooze",
+]
+
+
+class LeaseQueueError(Exception):
+    """Base of every error of the queue that is an ordinary exception."""
+
+
+class JobError(LeaseQueueError):
+    """A failure whose message its author vouches for.
+
+    Raise it, or a subclass, in a handler: the attempt fails and is tried again as usual, and the
+    message is stored with the attempt. The messages of other exceptions are not stored, because
+    they may carry payload values or secrets (seed S1: "Keep credentials and sensitive payload
+    fields out of logs and last_error").
+    """
+
+
+class RejectedJob(JobError):
+    """The job can never run: malformed payload, unknown job type, arguments that do not fit.
+
+    The job is dead at once, without another attempt (seeds S1 and S2).
+    """
+
+
+class EnqueueError(LeaseQueueError, ValueError):
+    """The job was refused before anything was written; the message says what to change."""
+
+
+class KeyTaken(EnqueueError):
+    """`on_conflict="raise"` was asked for and the key belongs to another job.
+
+    `job_id` is the id of the job that has the key.
+    """
+
+    def __init__(self, message: str, job_id: int) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+
+
+class JobCrashed(JobError):
+    """The process that ran the job died; given to the `failed` hook of such a job."""
+
+
+class JobExpired(JobError):
+    """The job's lease ran out on its last attempt; given to the `failed` hook of such a job."""
+
+
+class JobInterrupted(BaseException):
+    """The queue ends this attempt from outside. Let it pass: catching it changes nothing."""
+
+
+class LeaseLost(JobInterrupted):
+    """This worker no longer holds the job's lease; nothing of this attempt may be written."""
+
+
+class JobTimeout(JobInterrupted):
+    """The attempt ran longer than the job's time limit."""
+
+
+class JobCancelled(JobInterrupted):
+    """An operator cancelled the job while it ran."""
+
+
+class Skip(LeaseQueueError):
+    """End the job as done without its work having been needed; `reason` is stored."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Snooze(LeaseQueueError):
+    """Put the job back for later and give its attempt back.
+
+    `delay` is seconds or a timedelta, at least 0; `reason` is stored.
+    """
+
+    def __init__(self, delay: float | timedelta, reason: str = "") -> None:
+        super().__init__(reason)
+        self.delay = delay
+        self.reason = reason
+
+
+class Retry(LeaseQueueError):
+    """Fail this attempt in an expected way; `reason` is stored.
+
+    `delay` is seconds or a timedelta until the next attempt; None leaves it to the job's backoff.
+    The job is dead when its attempts are used up.
+    """
+
+    def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
+        super().__init__(reason)
+        self.delay = delay
+        self.reason = reason
+
+
+class Reject(LeaseQueueError):
+    """The job must not be tried again: dead at once; `reason` is stored."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
