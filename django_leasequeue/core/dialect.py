@@ -1,0 +1,312 @@
+"""The four databases: every difference between them that the queue knows, and nothing else.
+
+No other module asks which database it is on. SQL fragments are constants of a dialect; times are
+UTC with microseconds (SQLite: milliseconds, by the host's clock).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, ClassVar
+
+from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+__all__ = ["Dialect", "Trouble", "dialect_for", "trouble"]
+
+
+class Trouble(Enum):
+    """What a database error asks for."""
+
+    #: The whole transaction is gone or must be: roll back, repeat with jitter.
+    REPEAT = "repeat"
+    #: The connection is gone: close it, reconnect, repeat.
+    RECONNECT = "reconnect"
+
+
+class Dialect:
+    """What PostgreSQL, MySQL and MariaDB share; the base of each database's own class."""
+
+    #: "Now" for comparisons with an indexed column.
+    now: ClassVar[str]
+    #: "Now" for a new deadline or stamp: when the statement runs, not when its transaction began.
+    stamp: ClassVar[str]
+    #: A point `span(seconds)` after now; takes one parameter.
+    later: ClassVar[str]
+    #: A random hex text of 64 characters, the column default of idempotency_key.
+    random_key: ClassVar[str]
+    skip_locked: ClassVar[str] = " FOR UPDATE SKIP LOCKED"
+    wait_locked: ClassVar[str] = " FOR UPDATE"
+    #: Follows SELECT on the unique index after a duplicate was met.
+    share_lock: ClassVar[str] = ""
+    #: "INSERT … ON CONFLICT DO NOTHING RETURNING" exists and locks nothing of the row it met.
+    on_conflict: ClassVar[bool] = True
+    #: Starts a transaction that sees what others commit while it runs.
+    begin: ClassVar[str] = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    #: Some errors and statements end a transaction without a word; a savepoint is gone with it.
+    silent_ends: ClassVar[bool] = False
+    #: A JSON text as a parameter.
+    json_param: ClassVar[str] = "%s"
+    duplicate_codes: ClassVar[frozenset[Any]] = frozenset()
+    repeat_codes: ClassVar[frozenset[Any]] = frozenset()
+    reconnect_codes: ClassVar[frozenset[Any]] = frozenset()
+
+    text_type: ClassVar[str]
+    ascii_type: ClassVar[str]
+    token_type: ClassVar[str]
+    time_type: ClassVar[str]
+
+    def span(self, seconds: float) -> Any:
+        """Return the parameter of `later` for `seconds`."""
+        return round(seconds * 1_000_000)
+
+    def hint(self, index: str) -> str:
+        """Return what follows a table's name to hold the planner to `index`."""
+        return ""
+
+    def select_time(self, column: str) -> str:
+        """Return SQL that reads a time column as something `as_utc` understands."""
+        return column
+
+    def as_utc(self, value: Any) -> datetime | None:
+        """Return a time read through `select_time`, or by a model, as an aware UTC datetime."""
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if value is None or value.tzinfo is not None:
+            return value.astimezone(UTC) if value is not None else None
+        utc: datetime = value.replace(tzinfo=UTC)
+        return utc
+
+    def time_param(self, value: datetime) -> Any:
+        """Return an aware datetime as a statement's parameter."""
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+    def code_of(self, error: BaseException) -> Any:
+        """Return the server's code in a driver's or Django's exception, or None."""
+        for candidate in (error, error.__cause__):
+            args = getattr(candidate, "args", ())
+            if args and isinstance(args[0], int):
+                return args[0]
+        return None
+
+    def is_duplicate(self, error: BaseException) -> bool:
+        """Tell whether a unique index refused the row; no other IntegrityError will do."""
+        return self.code_of(error) in self.duplicate_codes
+
+    def trouble(self, error: BaseException) -> Trouble | None:
+        """Return what `error` asks for; None when repeating cannot help."""
+        code = self.code_of(error)
+        if code in self.reconnect_codes:
+            return Trouble.RECONNECT
+        return Trouble.REPEAT if code in self.repeat_codes else None
+
+    def is_unknown_commit(self, error: BaseException) -> bool:
+        """Tell whether `error`, raised by COMMIT, leaves open what the server did."""
+        return self.trouble(error) is Trouble.RECONNECT
+
+    def prologue(self, connection: BaseDatabaseWrapper) -> tuple[str, ...]:
+        """Return what must run before `begin` on a connection with the project's own settings."""
+        return ()
+
+    def control_options(self, options: dict[str, Any], bounds: dict[str, float]) -> dict[str, Any]:
+        """Return connection OPTIONS bounded for a worker's own connection.
+
+        `bounds` holds seconds: connect, network, row_lock, metadata_lock.
+        """
+        raise NotImplementedError
+
+    def control_session(self, bounds: dict[str, float]) -> tuple[str, ...]:
+        """Return the statements that prepare a worker's own connection after each connect."""
+        return ()
+
+
+class MySQL(Dialect):
+    """MySQL 8.0.17 and later, InnoDB."""
+
+    # Django's Now() is in the session's time zone here, and CURRENT_TIMESTAMP defaults are too.
+    now = stamp = "UTC_TIMESTAMP(6)"
+    later = "(UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)"
+    random_key = "SHA2(UUID(), 256)"
+    share_lock = " LOCK IN SHARE MODE"
+    on_conflict = False
+    begin = "START TRANSACTION"
+    silent_ends = True  # a deadlock that is swallowed (1213), DDL
+    text_type = "varchar(%d) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin"
+    ascii_type = "varchar(%d) CHARACTER SET ascii COLLATE ascii_bin"
+    token_type = "binary(16)"
+    time_type = "datetime(6)"
+    duplicate_codes = frozenset({1062})
+    # 1180 is "Got error 149" (lost certification) or a lost primary component: both say repeat.
+    repeat_codes = frozenset({1213, 1205, 1020, 3572, 3101, 1180})
+    reconnect_codes = frozenset({2002, 2003, 2006, 2013, 2055, 1047, 1053, 1290, 3100, 4031})
+
+    def hint(self, index: str) -> str:
+        return f" FORCE INDEX ({index})"
+
+    def is_unknown_commit(self, error: BaseException) -> bool:
+        # 1180 tells of a lost certification ("149", rolled back) or of a lost primary component.
+        lost = self.code_of(error) == 1180 and "149" not in str(error)
+        return lost or super().is_unknown_commit(error)
+
+    def prologue(self, connection: BaseDatabaseWrapper) -> tuple[str, ...]:
+        if getattr(connection, "isolation_level", None) == "read committed":
+            return ()
+        # Under REPEATABLE READ a range that is locked for update blocks every insert into it.
+        return ("SET TRANSACTION ISOLATION LEVEL READ COMMITTED",)
+
+    def control_options(self, options: dict[str, Any], bounds: dict[str, float]) -> dict[str, Any]:
+        return {
+            **options,
+            "isolation_level": "read committed",
+            "connect_timeout": _whole(bounds["connect"]),
+            "read_timeout": _whole(bounds["network"]),
+            "write_timeout": _whole(bounds["network"]),
+            "client_flag": options.get("client_flag", 0) & ~_MULTI_STATEMENTS,
+        }
+
+    def control_session(self, bounds: dict[str, float]) -> tuple[str, ...]:
+        row, metadata = _whole(bounds["row_lock"]), _whole(bounds["metadata_lock"])
+        return (f"SET SESSION innodb_lock_wait_timeout = {row}, lock_wait_timeout = {metadata}",)
+
+
+class MariaDB(MySQL):
+    """MariaDB 10.6 and later, InnoDB."""
+
+    text_type = "varchar(%d) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
+
+
+class PostgreSQL(Dialect):
+    """PostgreSQL 14 and later, psycopg 3."""
+
+    # clock_timestamp() is volatile, so no index condition: 17.5 ms against 0.09 ms when measured.
+    now = "statement_timestamp()"
+    stamp = "(SELECT clock_timestamp())"
+    later = "((SELECT clock_timestamp()) + %s * interval '1 microsecond')"
+    random_key = "encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex')"
+    json_param = "%s::jsonb"
+    text_type = 'varchar(%d) COLLATE "C"'
+    ascii_type = 'varchar(%d) COLLATE "C"'
+    token_type = "bytea"
+    time_type = "timestamp with time zone"
+    duplicate_codes = frozenset({"23505"})
+    repeat_codes = frozenset({"40001", "40P01", "55P03", "57014"})
+
+    def select_time(self, column: str) -> str:
+        # Under USE_TZ=False Django reads timestamptz in the session's zone and drops the offset.
+        return f"{column} AT TIME ZONE 'UTC'"
+
+    def time_param(self, value: datetime) -> Any:
+        return value.astimezone(UTC)
+
+    def code_of(self, error: BaseException) -> Any:
+        for candidate in (error, error.__cause__):
+            if code := getattr(candidate, "sqlstate", None):
+                return code
+        return None
+
+    def trouble(self, error: BaseException) -> Trouble | None:
+        code = self.code_of(error)
+        if isinstance(error, InterfaceError) or (code is None and _is_operational(error)):
+            return Trouble.RECONNECT  # libpq's own "server closed the connection" has no SQLSTATE
+        if code is not None and (code.startswith("08") or code in {"57P01", "57P02", "57P03"}):
+            return Trouble.RECONNECT
+        return Trouble.REPEAT if code in self.repeat_codes else None
+
+    def control_options(self, options: dict[str, Any], bounds: dict[str, float]) -> dict[str, Any]:
+        kept = {
+            key: value for key, value in options.items() if key not in ("pool", "isolation_level")
+        }
+        return {
+            **kept,
+            "connect_timeout": max(2, _whole(bounds["connect"])),  # libpq takes 1 as 2
+            "tcp_user_timeout": round(bounds["network"] * 1000),
+            "keepalives_idle": _whole(bounds["network"]),
+        }
+
+    def control_session(self, bounds: dict[str, float]) -> tuple[str, ...]:
+        statement = round(bounds["network"] * 1000)
+        lock = round(bounds["row_lock"] * 1000)
+        return (
+            f"SET statement_timeout = {statement}",
+            f"SET lock_timeout = {lock}",
+            "SET default_transaction_isolation = 'read committed'",
+        )
+
+
+_SQLITE_FORMAT = "replace('~Y-~m-~d ~H:~M:~f000', '~', char(37))"
+
+
+class SQLite(Dialect):
+    """SQLite 3.35 and later, by the host's clock in milliseconds."""
+
+    # char(37) is "%": column defaults reach the server unescaped, statements with parameters not.
+    now = stamp = f"strftime({_SQLITE_FORMAT}, 'now')"
+    later = f"strftime({_SQLITE_FORMAT}, 'now', %s)"
+    random_key = "lower(hex(randomblob(32)))"
+    skip_locked = wait_locked = ""
+    begin = "BEGIN IMMEDIATE"  # a deferred BEGIN fails at once when it must become a writer
+    text_type = ascii_type = "varchar(%d)"
+    token_type = "BLOB"
+    time_type = "datetime"
+
+    def span(self, seconds: float) -> Any:
+        return f"{seconds:+.6f} seconds"
+
+    def time_param(self, value: datetime) -> Any:
+        # Always six digits: the text must sort as the time does.
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+    def is_duplicate(self, error: BaseException) -> bool:
+        return "UNIQUE constraint failed" in str(error)
+
+    def trouble(self, error: BaseException) -> Trouble | None:
+        text = str(error)
+        busy = "database is locked" in text or "database table is locked" in text
+        return Trouble.REPEAT if busy and _is_operational(error) else None
+
+    def control_options(self, options: dict[str, Any], bounds: dict[str, float]) -> dict[str, Any]:
+        return {**options, "timeout": bounds["row_lock"]}
+
+
+_MULTI_STATEMENTS = 1 << 16
+
+
+def _whole(seconds: float) -> int:
+    return max(1, int(seconds))
+
+
+def _is_operational(error: BaseException) -> bool:
+    return isinstance(error, OperationalError)
+
+
+_DIALECTS: dict[str, Dialect] = {
+    "mysql": MySQL(),
+    "mariadb": MariaDB(),
+    "postgresql": PostgreSQL(),
+    "sqlite": SQLite(),
+}
+
+
+def dialect_for(connection: BaseDatabaseWrapper) -> Dialect:
+    """Return the dialect of a connection's database.
+
+    Raises NotImplementedError for a database that the queue does not support. Opens the
+    connection on MySQL and MariaDB, which share a backend and are told apart by their version.
+    """
+    vendor = connection.vendor
+    if vendor == "mysql" and getattr(connection, "mysql_is_mariadb", False):
+        vendor = "mariadb"
+    try:
+        return _DIALECTS[vendor]
+    except KeyError:
+        raise NotImplementedError(
+            f"django-leasequeue runs on MySQL, MariaDB, PostgreSQL and SQLite, not on {vendor}"
+        ) from None
+
+
+def trouble(connection: BaseDatabaseWrapper, error: BaseException) -> Trouble | None:
+    """Return what a database error on `connection` asks for, None when repeating cannot help."""
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return None
+    return dialect_for(connection).trouble(error)

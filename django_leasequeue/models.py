@@ -1,0 +1,249 @@
+"""The schema: a documented contract. Only the core writes status, counters and lease columns.
+
+Every column has a database default, so that a plain SQL INSERT of queue_name, job_type, payload
+and idempotency_key from any language is a valid enqueue (job_type alone must be given).
+"""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from django_leasequeue.core.clock import RandomKey, UtcNow
+from django_leasequeue.fields import ExactCharField, HexField, TokenField, UtcDateTimeField
+from django_leasequeue.querysets import JobQuerySet
+from django_leasequeue.statuses import Status
+
+__all__ = ["DeadGroup", "Job", "JobAttempt", "JobEffect", "Queue", "Schedule", "Worker"]
+
+STATUS_CHOICES = [(status.value, _(status.value)) for status in Status]
+
+
+class Job(models.Model):
+    """One unit of work (seed S1's `jobs`)."""
+
+    id = models.BigAutoField(primary_key=True)
+    queue_name = ExactCharField(max_length=64, db_default="default")
+    job_type = ExactCharField(max_length=255)
+    payload = models.JSONField(db_default=models.Value({}, models.JSONField()))
+    idempotency_key = HexField(max_length=64, db_default=RandomKey())
+    status = HexField(max_length=16, choices=STATUS_CHOICES, db_default=Status.READY.value)
+    priority = models.SmallIntegerField(
+        db_default=0, validators=[MinValueValidator(-100), MaxValueValidator(100)]
+    )
+    attempts = models.PositiveSmallIntegerField(db_default=0)
+    max_attempts = models.PositiveSmallIntegerField(db_default=5)
+    #: Rises at every claim and never falls: the number of the next attempt row.
+    claims = models.PositiveIntegerField(db_default=0)
+    crashes = models.PositiveSmallIntegerField(db_default=0)
+    max_crashes = models.PositiveSmallIntegerField(db_default=3)
+    #: Releases in a row: after twenty a release spends an attempt.
+    releases = models.PositiveSmallIntegerField(db_default=0)
+    available_at = UtcDateTimeField(db_default=UtcNow())
+    expires_at = UtcDateTimeField(null=True, db_default=None)
+    #: Seconds one attempt may run; NULL leaves it to the job type.
+    timeout = models.FloatField(null=True, db_default=None)
+    lease_until = UtcDateTimeField(null=True, db_default=None)
+    lease_token = TokenField(null=True, db_default=None)
+    claimed_at = UtcDateTimeField(null=True, db_default=None)
+    #: The worker of the last claim, `name:host:pid:random`.
+    leased_by = models.CharField(max_length=255, db_default="")
+    #: For key_until="finished": the key's digest while the job is live, NULL once it is final.
+    live_key = HexField(max_length=64, null=True, db_default=None)
+    #: The same digest for good, so that a requeue can win live_key back.
+    key_hash = HexField(max_length=64, null=True, db_default=None)
+    last_error = models.CharField(max_length=4000, db_default="")
+    fingerprint = HexField(max_length=16, db_default="")
+    bury_tries = models.PositiveSmallIntegerField(db_default=0)
+    signature = HexField(max_length=128, db_default="")
+    payload_version = models.PositiveSmallIntegerField(db_default=1)
+    context = models.JSONField(db_default=models.Value({}, models.JSONField()))
+    result = models.JSONField(null=True)
+    progress = models.JSONField(null=True)
+    checkpoint = models.JSONField(null=True)
+    schedule = ExactCharField(max_length=255, db_default="")
+    tick_at = UtcDateTimeField(null=True, db_default=None)
+    created_at = UtcDateTimeField(db_default=UtcNow())
+    updated_at = UtcDateTimeField(db_default=UtcNow())
+    finished_at = UtcDateTimeField(null=True, db_default=None)
+
+    objects = JobQuerySet.as_manager()
+
+    #: False on a job returned by an enqueue whose key was taken.
+    created: bool = True
+
+    class Meta:
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        default_permissions = ("view",)
+        permissions = [("requeue_job", "Can requeue jobs"), ("cancel_job", "Can cancel jobs")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["queue_name", "idempotency_key"], name="leasequeue_job_key"
+            ),
+            models.UniqueConstraint(fields=["queue_name", "live_key"], name="leasequeue_job_live"),
+        ]
+        indexes = [
+            # Ascending throughout: MariaDB before 10.8 accepts DESC and ignores it.
+            models.Index(
+                fields=["queue_name", "status", "priority", "available_at", "id"],
+                name="leasequeue_job_claim",
+            ),
+            models.Index(fields=["status", "lease_until", "id"], name="leasequeue_job_recover"),
+            models.Index(fields=["status", "job_type", "id"], name="leasequeue_job_type"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_type} #{self.pk}"
+
+
+class JobAttempt(models.Model):
+    """One run of a job and how it ended. Written in the transaction that ends the run."""
+
+    id = models.BigAutoField(primary_key=True)
+    # No constraint in the database: a handler's transaction that holds a foreign key lock on the
+    # job's row would block renewal and settling.
+    job = models.ForeignKey(
+        Job, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="history"
+    )
+    #: The job's `claims` at that claim.
+    number = models.PositiveIntegerField()
+    token = TokenField()
+    worker = models.CharField(max_length=255, db_default="")
+    started_at = UtcDateTimeField(null=True, db_default=None)
+    finished_at = UtcDateTimeField(db_default=UtcNow())
+    outcome = HexField(max_length=16)
+    error_class = models.CharField(max_length=255, db_default="")
+    error_text = models.CharField(max_length=4000, db_default="")
+    #: "file:line function" texts, outermost first; no values.
+    frames = models.JSONField(db_default=models.Value([], models.JSONField()))
+
+    class Meta:
+        verbose_name = _("attempt")
+        verbose_name_plural = _("attempts")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["job", "number"], name="leasequeue_attempt_number"),
+            models.UniqueConstraint(fields=["job", "token"], name="leasequeue_attempt_token"),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of job #{self.job_id}"
+
+
+class JobEffect(models.Model):
+    """An effect of a job that was committed: `context.effect(name)` is True the first time only."""
+
+    id = models.BigAutoField(primary_key=True)
+    job = models.ForeignKey(
+        Job, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="effects"
+    )
+    name = ExactCharField(max_length=255)
+    number = models.PositiveIntegerField(db_default=0)
+    committed_at = UtcDateTimeField(db_default=UtcNow())
+
+    class Meta:
+        verbose_name = _("effect")
+        verbose_name_plural = _("effects")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["job", "name"], name="leasequeue_effect_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of job #{self.job_id}"
+
+
+class Schedule(models.Model):
+    """Periodic work: a cron expression or an interval, and what each tick enqueues."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = ExactCharField(max_length=255, unique=True)
+    job_type = ExactCharField(max_length=255)
+    payload = models.JSONField(db_default=models.Value({}, models.JSONField()))
+    queue_name = ExactCharField(max_length=64, db_default="default")
+    priority = models.SmallIntegerField(db_default=0)
+    key = models.CharField(max_length=255, db_default="")
+    cron = models.CharField(max_length=255, db_default="")
+    #: Seconds between ticks; NULL for a cron schedule.
+    every = models.FloatField(null=True, db_default=None)
+    timezone = models.CharField(max_length=64, db_default="UTC")
+    catch_up = models.CharField(max_length=16, db_default="latest")
+    enabled = models.BooleanField(db_default=True)
+    declared_in_code = models.BooleanField(db_default=False)
+    last_tick = UtcDateTimeField(null=True, db_default=None)
+    next_tick = UtcDateTimeField(null=True, db_default=None)
+    created_at = UtcDateTimeField(db_default=UtcNow())
+    updated_at = UtcDateTimeField(db_default=UtcNow())
+
+    class Meta:
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
+        indexes = [models.Index(fields=["enabled", "next_tick"], name="leasequeue_schedule_next")]
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class Queue(models.Model):
+    """A queue that an operator put on hold. A queue without a row runs."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = ExactCharField(max_length=64, unique=True)
+    paused_at = UtcDateTimeField(null=True, db_default=None)
+    paused_by = models.CharField(max_length=255, db_default="")
+    pause_reason = models.CharField(max_length=1000, db_default="")
+
+    class Meta:
+        verbose_name = _("queue")
+        verbose_name_plural = _("queues")
+        default_permissions = ("view",)
+        permissions = [("pause_queue", "Can pause and resume queues")]
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class Worker(models.Model):
+    """A worker's presence, for operators. Never used to decide who owns a job."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=255, unique=True)
+    host = models.CharField(max_length=255, db_default="")
+    pid = models.BigIntegerField(db_default=0)
+    version = models.CharField(max_length=64, db_default="")
+    queues = models.JSONField(db_default=models.Value([], models.JSONField()))
+    children = models.PositiveIntegerField(db_default=0)
+    current_jobs = models.JSONField(db_default=models.Value([], models.JSONField()))
+    started_at = UtcDateTimeField(db_default=UtcNow())
+    seen_at = UtcDateTimeField(db_default=UtcNow())
+    stopped_at = UtcDateTimeField(null=True, db_default=None)
+    drain_requested_at = UtcDateTimeField(null=True, db_default=None)
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["seen_at"], name="leasequeue_worker_seen")]
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class DeadGroup(models.Model):
+    """What operators noted about the dead letters of one fingerprint."""
+
+    id = models.BigAutoField(primary_key=True)
+    fingerprint = HexField(max_length=16, unique=True)
+    note = models.TextField(blank=True, default="")
+    snoozed_until = UtcDateTimeField(null=True, blank=True, db_default=None)
+    updated_at = UtcDateTimeField(db_default=UtcNow())
+
+    class Meta:
+        verbose_name = _("dead letter group")
+        verbose_name_plural = _("dead letter groups")
+        default_permissions = ("view", "change")
+
+    def __str__(self) -> str:
+        return str(self.fingerprint)
