@@ -1,0 +1,156 @@
+"""The attempt row: written in the transaction that ends an attempt, read to learn what stood."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from django_leasequeue.codec import clean_text
+from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.lease import Lease
+from django_leasequeue.core.transaction import ask, marks, run, tagged
+from django_leasequeue.outcomes import End, ErrorSummary, Outcome
+
+__all__ = ["Fate", "fates", "last_end", "record", "record_outcome", "resolve"]
+
+_LOOK_UPS = 8
+
+
+class Fate(Enum):
+    """What the database says of a lease that a write did not find."""
+
+    ENDED = "ended"  # an attempt row of this token exists: that outcome stands
+    HELD = "held"  # still reserved under this token, unexpired: somebody has the row locked
+    LOST = "lost"  # neither: nothing of this attempt may be written
+
+
+def record(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    leases: Sequence[Lease],
+    end: End,
+    error: ErrorSummary | None = None,
+    text: str = "",
+) -> None:
+    """Insert one attempt row per lease, from what the job's row says of its last claim.
+
+    The caller holds the rows' locks, or has just written them under the fence, and commits.
+    """
+    dialect = dialect_for(connection)
+    error_class = error.error_class if error else ""
+    frames = json.dumps(error.frames if error else (), ensure_ascii=False)
+    groups: dict[bytes, list[int]] = {}
+    for lease in leases:
+        groups.setdefault(lease.token, []).append(lease.job_id)
+    cases = " ".join(["WHEN id IN ({}) THEN %s"] * len(groups)).format(
+        *(marks(ids) for ids in groups.values())
+    )
+    token = f"CASE {cases} END" if len(groups) > 1 else "%s"
+    params: list[Any] = []
+    for group_token, ids in groups.items():
+        params += [*ids, group_token] if len(groups) > 1 else [group_token]
+    ids = sorted(lease.job_id for lease in leases)
+    cursor.execute(
+        tagged(
+            "attempt",
+            "INSERT INTO leasequeue_jobattempt (job_id, number, token, worker, started_at, "
+            "finished_at, outcome, error_class, error_text, frames) "
+            f"SELECT id, claims, {token}, leased_by, claimed_at, {dialect.stamp}, %s, %s, %s, "
+            f"{dialect.json_param} FROM leasequeue_job WHERE id IN ({marks(ids)})",
+        ),
+        [*params, end.value, error_class, error.text if error else clean_text(text), frames, *ids],
+    )
+
+
+def record_outcome(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    leases: Sequence[Lease],
+    outcome: Outcome,
+) -> None:
+    """Insert the attempt rows of `leases` that all ended with `outcome`, if it leaves any."""
+    if outcome.recorded:
+        record(connection, cursor, leases, outcome.end, outcome.error, outcome.reason)
+
+
+def fates(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> dict[Lease, Fate]:
+    """Return what became of each lease, by plain reads; ENDED is final, so it is asked last."""
+    if not leases:
+        return {}
+    dialect = dialect_for(connection)
+    ids = sorted({lease.job_id for lease in leases})
+    held = {
+        Lease(job_id, bytes(token))
+        for job_id, token in ask(
+            connection,
+            tagged(
+                "fate",
+                f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
+                f"WHERE id IN ({marks(ids)}) AND status = 'reserved' "
+                f"AND lease_until > {dialect.now}",
+            ),
+            ids,
+        )
+    }
+    ended = {
+        Lease(job_id, bytes(token))
+        for job_id, token in ask(
+            connection,
+            tagged(
+                "fate",
+                f"SELECT job_id, token FROM leasequeue_jobattempt WHERE job_id IN ({marks(ids)})",
+            ),
+            ids,
+        )
+    }
+    return {
+        lease: Fate.ENDED if lease in ended else Fate.HELD if lease in held else Fate.LOST
+        for lease in leases
+    }
+
+
+def resolve(connection: BaseDatabaseWrapper, lease: Lease) -> Fate:
+    """Return what became of a lease after a COMMIT whose answer was lost.
+
+    A row that is still locked may belong to that COMMIT, under way on the server: it is asked
+    again for some seconds. Raises the database's error when it cannot be reached.
+    """
+    dialect = dialect_for(connection)
+
+    def free(cursor: CursorWrapper) -> bool:
+        cursor.execute(
+            tagged(
+                "fate",
+                f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} "
+                f"WHERE id = %s{dialect.skip_locked}",
+            ),
+            [lease.job_id],
+        )
+        return cursor.fetchone() is not None
+
+    for tried in range(_LOOK_UPS):
+        if run(connection, free):
+            break
+        time.sleep(0.02 * 2**tried)
+    return fates(connection, [lease])[lease]
+
+
+def last_end(connection: BaseDatabaseWrapper, job_id: int) -> tuple[str, str]:
+    """Return the outcome and error text of the job's last attempt, empty texts without one."""
+    rows = ask(
+        connection,
+        tagged(
+            "attempt",
+            "SELECT outcome, error_text FROM leasequeue_jobattempt "
+            f"{dialect_for(connection).hint('leasequeue_attempt_number')} "
+            "WHERE job_id = %s ORDER BY number DESC LIMIT 1",
+        ),
+        [job_id],
+    )
+    return rows[0] if rows else ("", "")

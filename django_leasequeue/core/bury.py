@@ -1,0 +1,136 @@
+"""Bury: give each dead job's `failed` hook its turn, at least once per death, at most three times.
+
+A dead job with a deadline in the past waits for its burial; taking it draws a fresh token, as a
+claim does, so that two workers never run the same hook at once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from django_leasequeue.core.claim import read_jobs
+from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.lease import Claimed, Lease
+from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
+
+__all__ = ["MAX_TRIES", "close_burial", "postpone_burial", "take_burials"]
+
+MAX_TRIES = 3
+_LIMIT = 20
+
+
+def take_burials(
+    connection: BaseDatabaseWrapper,
+    *,
+    with_hook: Collection[str],
+    without_hook: Collection[str],
+    worker: str,
+    seconds: float,
+) -> list[Claimed]:
+    """Take dead jobs that wait for their burial and return those whose hook is to be run.
+
+    Jobs of types in `without_hook`, and those taken three times before, are closed here. Each
+    returned job is this worker's for `seconds`: then close or postpone it.
+    """
+    types = sorted({*with_hook, *without_hook})
+    if not types:
+        return []
+    token = secrets.token_bytes(16)
+    hooked = frozenset(with_hook)
+
+    def work(cursor: CursorWrapper) -> list[int]:
+        return _take(connection, cursor, types, hooked, token, worker, seconds)
+
+    try:
+        ids = run(connection, work)
+    except CommitUnknown:
+        return []  # taken or not: the deadline brings it back
+    return read_jobs(connection, ids, token, "dead") if ids else []
+
+
+def _take(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    types: list[str],
+    hooked: frozenset[str],
+    token: bytes,
+    worker: str,
+    seconds: float,
+) -> list[int]:
+    dialect = dialect_for(connection)
+    cursor.execute(
+        tagged(
+            "bury",
+            f"SELECT id, job_type, bury_tries FROM leasequeue_job"
+            f"{dialect.hint('leasequeue_job_recover')} "
+            f"WHERE status = 'dead' AND lease_until <= {dialect.now} "
+            f"AND job_type IN ({marks(types)}) "
+            f"ORDER BY lease_until, id LIMIT {_LIMIT}{dialect.skip_locked}",
+        ),
+        types,
+    )
+    rows = cursor.fetchall()
+    to_run = sorted(row[0] for row in rows if row[1] in hooked and row[2] < MAX_TRIES)
+    to_close = sorted(row[0] for row in rows if row[0] not in to_run)
+    if to_close:
+        _write(connection, cursor, "lease_until = NULL, lease_token = NULL", [], to_close)
+    if to_run:
+        change = f"lease_until = {dialect.later}, lease_token = %s, leased_by = %s, "
+        change += "bury_tries = bury_tries + 1"
+        _write(connection, cursor, change, [dialect.span(seconds), token, worker], to_run)
+    return to_run
+
+
+def _write(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    change: str,
+    params: list[Any],
+    ids: list[int],
+) -> None:
+    dialect = dialect_for(connection)
+    cursor.execute(
+        tagged(
+            "bury",
+            f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
+            f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) AND status = 'dead'",
+        ),
+        [*params, *ids],
+    )
+
+
+def close_burial(connection: BaseDatabaseWrapper, lease: Lease) -> bool:
+    """Note that the hook ran. Returns False when another worker has taken the burial since."""
+    return _end(connection, lease, "lease_until = NULL", [])
+
+
+def postpone_burial(connection: BaseDatabaseWrapper, lease: Lease, seconds: float) -> bool:
+    """Give the burial back after a hook that failed, to be taken again in `seconds`."""
+    dialect = dialect_for(connection)
+    return _end(connection, lease, f"lease_until = {dialect.later}", [dialect.span(seconds)])
+
+
+def _end(connection: BaseDatabaseWrapper, lease: Lease, change: str, params: list[Any]) -> bool:
+    dialect = dialect_for(connection)
+
+    def work(cursor: CursorWrapper) -> bool:
+        cursor.execute(
+            tagged(
+                "bury",
+                f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
+                f"lease_token = NULL, updated_at = {dialect.stamp} WHERE id = %s "
+                f"AND status = 'dead' AND lease_token = %s AND lease_until > {dialect.now}",
+            ),
+            [*params, lease.job_id, lease.token],
+        )
+        return bool(cursor.rowcount == 1)
+
+    try:
+        return run(connection, work)
+    except CommitUnknown:
+        return False

@@ -1,0 +1,65 @@
+"""Guards of a handler's transaction: nothing half-done is committed as a success.
+
+On MySQL and MariaDB a swallowed deadlock has rolled everything back, a swallowed lock wait half of
+it, and DDL has committed; the next COMMIT "succeeds" all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import DatabaseError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.exceptions import JobError
+
+__all__ = ["guarded"]
+
+_OWN = "/* leasequeue:"  # the core handles its statements' errors itself
+
+
+@contextmanager
+def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
+    """Watch the open transaction; the yielded function is called last, before the commit.
+
+    It raises when the transaction must not be committed: a database error was swallowed outside a
+    savepoint, `set_rollback(True)` was called, or the transaction ended behind Django's back.
+    """
+    swallowed: list[DatabaseError] = []
+
+    def watch(
+        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
+    ) -> Any:
+        try:
+            return execute(sql, params, many, context)
+        except DatabaseError as error:
+            if not sql.startswith(_OWN):
+                # What Django does for the ORM's own writes; an inner atomic() with a savepoint
+                # takes it back when it rolls back.
+                connection.needs_rollback = True
+                swallowed.append(error)
+            raise
+
+    silent_ends = dialect_for(connection).silent_ends
+    if silent_ends:
+        _execute(connection, "SAVEPOINT leasequeue_guard")
+
+    def check() -> None:
+        if connection.needs_rollback:
+            raise JobError(
+                "a database error was swallowed inside the transaction, or it was "
+                "marked for rollback"
+            ) from (swallowed[-1] if swallowed else None)
+        if silent_ends:
+            _execute(connection, "RELEASE SAVEPOINT leasequeue_guard")
+
+    with connection.execute_wrapper(watch):
+        yield check
+
+
+def _execute(connection: BaseDatabaseWrapper, sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_OWN}guard */ {sql}")

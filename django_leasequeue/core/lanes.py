@@ -1,0 +1,216 @@
+"""Lanes: where due jobs are looked for. A lane is one queue and one priority.
+
+A claim that had to sort would lock every candidate, so each claim ranges over one lane, in the
+claim index's own order. Lanes are found by index dives. A lane's low-water mark starts its range
+at the last claimed time, past the entries that a held read view keeps the server from purging.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.transaction import ask, tagged
+
+__all__ = ["ALL_QUEUES", "Lane", "Lanes", "due_range", "parse_queues"]
+
+ALL_QUEUES = "*"
+_INDEX = "leasequeue_job_claim"
+_CACHE_SECONDS = 1.0
+#: Lanes without jobs that are still probed at each poll, so that a new job is found at once.
+_REMEMBERED = 8
+
+
+class Lane(NamedTuple):
+    """One queue and one priority."""
+
+    queue: str
+    priority: int
+
+
+@dataclass(slots=True)
+class _State:
+    """What this worker knows of a lane; `mark` is a time as a statement's parameter."""
+
+    mark: Any = None
+    look_at: float = 0.0
+    busy: bool = False
+    seen: float = 0.0
+
+
+def parse_queues(queues: str | Iterable[str]) -> tuple[str, ...]:
+    """Return queue names from "a,b", "*" or a list of names.
+
+    Raises ValueError for an empty list, an empty or repeated name, and "*" beside others.
+    """
+    names = queues.split(",") if isinstance(queues, str) else list(queues)
+    names = [name.strip() for name in names]
+    if not names or not all(names) or any(len(name) > 64 for name in names):
+        raise ValueError("queues are names of 1 to 64 characters, separated by commas, or '*'")
+    if len(set(names)) < len(names):
+        raise ValueError("a queue is named twice")
+    if ALL_QUEUES in names and len(names) > 1:
+        raise ValueError("'*' already means every queue: it stands alone")
+    return tuple(names)
+
+
+@dataclass(slots=True)
+class Lanes:
+    """The lanes of a worker's queues, in the order in which they are to be claimed from.
+
+    Named queues are strict in the order given; "*" goes round all queues. Within a queue larger
+    priorities come first. Paused queues are left out within a second.
+    """
+
+    queues: tuple[str, ...]
+    _cache: list[tuple[str, list[Lane]]] = field(default_factory=list)
+    _read_at: float = float("-inf")
+    _states: dict[Lane, _State] = field(default_factory=dict)
+    _turn: int = 0
+
+    def ordered(self, connection: BaseDatabaseWrapper) -> list[Lane]:
+        """Return the lanes to look at now, best first."""
+        now = time.monotonic()
+        if now - self._read_at >= _CACHE_SECONDS:
+            self._cache = [
+                (queue, self._with_remembered(queue, lanes))
+                for queue, lanes in self._read(connection)
+            ]
+            self._read_at = now
+        groups = self._cache
+        if self.queues == (ALL_QUEUES,) and groups:
+            start = self._turn % len(groups)
+            groups = groups[start:] + groups[:start]
+        return [lane for _queue, lanes in groups for lane in lanes]
+
+    def has_due(self, connection: BaseDatabaseWrapper, lane: Lane) -> bool:
+        """Tell, without locking, whether the lane seems to have a due job."""
+        state = self._states.setdefault(lane, _State())
+        if time.monotonic() >= state.look_at:
+            return self._full_look(connection, lane, state)
+        if state.busy:
+            return True
+        return bool(ask(connection, *self._probe(dialect_for(connection), lane, state.mark)))
+
+    def mark_of(self, lane: Lane) -> Any:
+        """Return the parameter at which the lane's range starts, None for its beginning."""
+        return self._states.setdefault(lane, _State()).mark
+
+    def claimed(self, lane: Lane, mark: Any, *, full: bool) -> None:
+        """Note that a claim took jobs up to `mark`; `full`: as many as it asked for."""
+        state = self._states.setdefault(lane, _State())
+        state.mark, state.busy, state.seen = mark, full, time.monotonic()
+        self._turn += 1
+
+    def empty(self, lane: Lane) -> None:
+        """Note that a claim found the lane empty."""
+        self._states.setdefault(lane, _State()).busy = False
+
+    def forget(self) -> None:
+        """Look everywhere anew at the next claim, marks and cache put aside."""
+        self._read_at = float("-inf")
+        for state in self._states.values():
+            state.look_at, state.mark, state.busy = 0.0, None, False
+
+    def _with_remembered(self, queue: str, lanes: list[Lane]) -> list[Lane]:
+        recent = sorted(
+            (lane for lane in self._states if lane.queue == queue),
+            key=lambda lane: -self._states[lane].seen,
+        )
+        known = {*lanes, *recent[:_REMEMBERED]}
+        if not known and self.queues != (ALL_QUEUES,):
+            known = {Lane(queue, 0)}
+        return sorted(known, key=lambda lane: -lane.priority)
+
+    def _read(self, connection: BaseDatabaseWrapper) -> list[tuple[str, list[Lane]]]:
+        named = self.queues != (ALL_QUEUES,)
+        queues = self.queues if named else _all_queues(connection)
+        found = ((queue, _priorities(connection, queue)) for queue in queues)
+        return [
+            (queue, [Lane(queue, priority) for priority in priorities])
+            for queue, priorities in found
+            if priorities is not None
+        ]
+
+    def _full_look(self, connection: BaseDatabaseWrapper, lane: Lane, state: _State) -> bool:
+        """Look past the mark, which only this resets: late commits are seen by it.
+
+        Its cost grows with what the server could not purge, so it runs at most every second and
+        never takes more than a twentieth of the time.
+        """
+        dialect = dialect_for(connection)
+        began = time.monotonic()
+        rows = ask(connection, *self._probe(dialect, lane, None))
+        ended = time.monotonic()
+        state.look_at = ended + max(_CACHE_SECONDS, 20 * (ended - began))
+        if not rows:
+            return False
+        moment = dialect.as_utc(rows[0][0])
+        state.mark = None if moment is None else dialect.time_param(moment)
+        return True
+
+    @staticmethod
+    def _probe(dialect: Dialect, lane: Lane, mark: Any) -> tuple[str, list[Any]]:
+        range_, params = due_range(dialect, lane, mark)
+        column = dialect.select_time("available_at")
+        sql = f"SELECT {column} FROM leasequeue_job{dialect.hint(_INDEX)} WHERE {range_} LIMIT 1"
+        return tagged("probe", sql), params
+
+
+def due_range(dialect: Dialect, lane: Lane, mark: Any) -> tuple[str, list[Any]]:
+    """Return the condition and order of a lane's due jobs, in the claim index's own order."""
+    from_mark, params = ("", []) if mark is None else ("AND available_at >= %s ", [mark])
+    condition = (
+        "queue_name = %s AND status = 'ready' AND priority = %s "
+        f"AND available_at <= {dialect.now} {from_mark}ORDER BY available_at, id"
+    )
+    return condition, [lane.queue, lane.priority, *params]
+
+
+def _all_queues(connection: BaseDatabaseWrapper) -> Sequence[str]:
+    """Return the names of all queues that have jobs of any status, one index dive each."""
+    dialect = dialect_for(connection)
+    names: list[str] = []
+    while True:
+        after, params = ("", []) if not names else ("WHERE queue_name > %s ", [names[-1]])
+        rows = ask(
+            connection,
+            tagged(
+                "lanes",
+                f"SELECT queue_name FROM leasequeue_job{dialect.hint(_INDEX)} {after}"
+                "ORDER BY queue_name LIMIT 1",
+            ),
+            params,
+        )
+        if not rows:
+            return names
+        names.append(rows[0][0])
+
+
+def _priorities(connection: BaseDatabaseWrapper, queue: str) -> list[int] | None:
+    """Return the priorities of the queue's ready jobs, largest first; None if it is paused."""
+    found: list[int] = []
+    dialect = dialect_for(connection)
+    while True:
+        below, params = ("", []) if not found else ("AND priority < %s ", [found[-1]])
+        ((priority, paused),) = ask(
+            connection,
+            tagged(
+                "lanes",
+                f"SELECT (SELECT priority FROM leasequeue_job{dialect.hint(_INDEX)} "
+                f"WHERE queue_name = %s AND status = 'ready' {below}"
+                "ORDER BY priority DESC LIMIT 1), (SELECT COUNT(*) FROM leasequeue_queue "
+                "WHERE name = %s AND paused_at IS NOT NULL)",
+            ),
+            [queue, *params, queue],
+        )
+        if paused:
+            return None
+        if priority is None:
+            return found
+        found.append(priority)

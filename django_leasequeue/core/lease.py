@@ -1,0 +1,167 @@
+"""The lease: what a claim gives, and how it is prolonged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
+from django_leasequeue.exceptions import LeaseLost
+
+__all__ = ["FENCE", "Claimed", "Lease", "Renewal", "fence_params", "hold_within", "renew"]
+
+#: The condition of every write by a lease's holder; parameters by `fence_params`.
+FENCE = "status = 'reserved' AND lease_token IN ({tokens}) AND lease_until > {now}"
+
+
+class Lease(NamedTuple):
+    """The exclusive right to a job: whoever cannot show its token, unexpired, writes nothing."""
+
+    job_id: int
+    token: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job as it was when this worker claimed it; `payload` is JSON text, `seconds` its lease."""
+
+    lease: Lease
+    seconds: float
+    number: int
+    job_type: str
+    queue: str
+    payload: str
+    attempt: int
+    max_attempts: int
+    crashes: int
+    idempotency_key: str
+    signature: str
+    timeout: float | None
+    enqueued_at: object
+    context: str
+    checkpoint: str | None
+    leased_by: str
+
+    @property
+    def job_id(self) -> int:
+        """The job's id."""
+        return self.lease.job_id
+
+
+class Renewal(NamedTuple):
+    """What became of leases that were to be renewed.
+
+    `pending` rows were locked by somebody: neither renewed nor lost, try again soon.
+    """
+
+    renewed: tuple[Lease, ...]
+    lost: tuple[Lease, ...]
+    pending: tuple[Lease, ...]
+
+
+def fence_params(leases: Sequence[Lease]) -> list[bytes]:
+    """Return the distinct tokens of `leases`, in a fixed order."""
+    return sorted({lease.token for lease in leases})
+
+
+def renew(connection: BaseDatabaseWrapper, leases: Sequence[Lease], seconds: float) -> Renewal:
+    """Prolong the leases that are held and unexpired to `seconds` from now.
+
+    Afterwards every lease in `renewed` runs for `seconds` from a moment within this call. An
+    expired lease is never revived. Waits for no row lock.
+    """
+    if not leases:
+        return Renewal((), (), ())
+    try:
+        renewed = run(connection, lambda cursor: _renew(connection, cursor, leases, seconds))
+    except CommitUnknown:
+        # Either way no harm is done: ask which leases still stand and renew again next time.
+        renewed = set()
+    missing = [lease for lease in leases if lease not in renewed]
+    held = _still_held(connection, missing)
+    return Renewal(
+        tuple(lease for lease in leases if lease in renewed),
+        tuple(lease for lease in missing if lease not in held),
+        tuple(lease for lease in missing if lease in held),
+    )
+
+
+def hold_within(
+    connection: BaseDatabaseWrapper, cursor: CursorWrapper, lease: Lease, seconds: float
+) -> None:
+    """Lock a held job's row inside the caller's transaction and prolong its lease.
+
+    The new deadline counts from now, and is seen by others at the commit. Raises LeaseLost when
+    the lease is not held any more.
+    """
+    dialect = dialect_for(connection)
+    fence = FENCE.format(tokens="%s", now=dialect.now)
+    cursor.execute(
+        tagged(
+            "hold",
+            f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} "
+            f"SET lease_until = {dialect.later} WHERE id = %s AND {fence}",
+        ),
+        [dialect.span(seconds), lease.job_id, lease.token],
+    )
+    if cursor.rowcount != 1:
+        raise LeaseLost(f"job {lease.job_id}: the lease was lost before its effects")
+
+
+def _renew(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    leases: Sequence[Lease],
+    seconds: float,
+) -> set[Lease]:
+    dialect = dialect_for(connection)
+    wanted = set(leases)
+    ids = sorted({lease.job_id for lease in leases})
+    cursor.execute(
+        tagged(
+            "renew",
+            f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
+            f"WHERE id IN ({marks(ids)}) AND status = 'reserved' AND lease_until > {dialect.now} "
+            f"ORDER BY id{dialect.skip_locked}",
+        ),
+        ids,
+    )
+    locked = {Lease(job_id, bytes(token)) for job_id, token in cursor.fetchall()}
+    mine = sorted(locked & wanted)
+    if not mine:
+        return set()
+    tokens = fence_params(mine)
+    fence = FENCE.format(tokens=marks(tokens), now=dialect.now)
+    cursor.execute(
+        tagged(
+            "renew",
+            f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} "
+            f"SET lease_until = {dialect.later}, updated_at = {dialect.stamp} "
+            f"WHERE id IN ({marks(mine)}) AND {fence}",
+        ),
+        [dialect.span(seconds), *(lease.job_id for lease in mine), *tokens],
+    )
+    # A lease that ended between the two statements: none counts as renewed, all are asked again.
+    return set(mine) if cursor.rowcount == len(mine) else set()
+
+
+def _still_held(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> set[Lease]:
+    if not leases:
+        return set()
+    dialect = dialect_for(connection)
+    ids = sorted({lease.job_id for lease in leases})
+    rows = ask(
+        connection,
+        tagged(
+            "renew",
+            f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
+            f"WHERE id IN ({marks(ids)}) AND status = 'reserved' AND lease_until > {dialect.now}",
+        ),
+        ids,
+    )
+    return {Lease(job_id, bytes(token)) for job_id, token in rows}

@@ -1,0 +1,98 @@
+"""Recover: take back what no worker holds any more, by any worker, without a leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from django_leasequeue.core.attempts import record
+from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.lease import Lease
+from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
+from django_leasequeue.outcomes import Budget, End, Outcome, transition
+from django_leasequeue.statuses import Status
+
+__all__ = ["BATCH", "Recovered", "recover_batch"]
+
+BATCH = 100
+BACK_ERROR = "Lease expired; returned to queue"
+DEAD_ERROR = "Lease expired after final attempt"
+
+
+class Recovered(NamedTuple):
+    """A job taken back: ready again, or dead; `worker` is the one that lost it."""
+
+    job_id: int
+    job_type: str
+    queue: str
+    attempt: int
+    worker: str
+    status: Status
+
+
+def recover_batch(connection: BaseDatabaseWrapper, limit: int = BATCH) -> list[Recovered]:
+    """Recover up to `limit` expired leases, oldest first, and return what was recovered.
+
+    Each becomes ready now, or dead when its attempts or crashes are used up, with an attempt row
+    `expired` that names the worker. Waits for no lock; a full batch means that there may be more.
+    """
+    try:
+        return run(connection, lambda cursor: _recover(connection, cursor, limit))
+    except CommitUnknown:
+        return []  # done or to be done: the next pass sees which
+
+
+def _recover(connection: BaseDatabaseWrapper, cursor: CursorWrapper, limit: int) -> list[Recovered]:
+    dialect = dialect_for(connection)
+    cursor.execute(
+        tagged(
+            "recover",
+            "SELECT id, lease_token, job_type, queue_name, leased_by, attempts, max_attempts, "
+            "crashes, max_crashes, releases "
+            f"FROM leasequeue_job{dialect.hint('leasequeue_job_recover')} "
+            f"WHERE status = 'reserved' AND lease_until <= {dialect.now} "
+            f"ORDER BY lease_until, id LIMIT %s{dialect.skip_locked}",
+        ),
+        [limit],
+    )
+    found: dict[Status, list[Recovered]] = {}
+    leases: list[Lease] = []
+    for job_id, token, job_type, queue, worker, *counters in cursor.fetchall():
+        budget = Budget(*counters)
+        status = transition(Outcome(End.EXPIRED), budget).status
+        leases.append(Lease(job_id, bytes(token or b"")))
+        found.setdefault(status, []).append(
+            Recovered(job_id, job_type, queue, budget.attempts, worker, status)
+        )
+    if not leases:
+        return []
+    for status, recovered in found.items():
+        ids = [job.job_id for job in recovered]
+        held = [lease for lease in leases if lease.job_id in set(ids)]
+        text = DEAD_ERROR if status is Status.DEAD else BACK_ERROR
+        record(connection, cursor, held, End.EXPIRED, text=text)
+        _take_back(dialect, cursor, sorted(ids), status, text)
+    return [job for recovered in found.values() for job in recovered]
+
+
+def _take_back(
+    dialect: Dialect, cursor: CursorWrapper, ids: Sequence[int], status: Status, text: str
+) -> None:
+    if status is Status.DEAD:
+        # Buried by a worker that knows the type: this one may not know whether it has a hook.
+        change = f"lease_until = {dialect.stamp}, live_key = NULL, finished_at = {dialect.stamp}"
+    else:
+        change = f"lease_until = NULL, available_at = {dialect.stamp}"
+    cursor.execute(
+        tagged(
+            "recover",
+            f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET status = %s, {change}, "
+            "lease_token = NULL, releases = 0, crashes = crashes + 1, last_error = %s, "
+            f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
+            f"AND status = 'reserved' AND lease_until <= {dialect.now}",
+        ),
+        [status.value, text, *ids],
+    )

@@ -1,0 +1,238 @@
+"""Settle: write how attempts ended, many at once, each under its own fence.
+
+Rows are locked by their key with SKIP LOCKED, so control never waits for a row lock; the writes
+repeat token, status and unexpired deadline in their own WHERE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from django.db import DatabaseError, InterfaceError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from django_leasequeue.codec import clean_text
+from django_leasequeue.core.attempts import Fate, fates, record_outcome
+from django_leasequeue.core.dialect import Dialect, dialect_for, trouble
+from django_leasequeue.core.lease import FENCE, Lease, fence_params
+from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
+from django_leasequeue.exceptions import LeaseLost
+from django_leasequeue.outcomes import (
+    Budget,
+    End,
+    ErrorSummary,
+    Outcome,
+    Transition,
+    transition,
+)
+from django_leasequeue.statuses import FINAL, Status
+
+__all__ = ["Ending", "Settled", "Verdict", "finish_within", "settle"]
+
+
+class Ending(NamedTuple):
+    """An attempt that ended: its lease and its outcome."""
+
+    lease: Lease
+    outcome: Outcome
+
+
+class Verdict(Enum):
+    """What settling an attempt came to."""
+
+    SETTLED = "settled"
+    LOST = "lost"
+    PENDING = "pending"
+
+
+class Settled(NamedTuple):
+    """The result for one ending; `status` is what the job became when it was settled now.
+
+    `verdict` PENDING: somebody has the row locked; nothing was written, try again soon.
+    """
+
+    ending: Ending
+    verdict: Verdict
+    status: Status | None = None
+
+
+class _Mismatch(Exception):
+    """A fenced write met fewer rows than were locked: a deadline passed in between."""
+
+
+#: One UPDATE serves all endings that share this.
+_Group = tuple[Transition, Outcome]
+
+
+def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[Settled]:
+    """Write the endings that still hold their lease and return what became of each, in order.
+
+    An attempt row and the job's new status commit together. An ending whose lease is gone writes
+    nothing and is LOST, unless its attempt row exists already (an earlier COMMIT whose answer was
+    lost): then that outcome stands and it is SETTLED. On an error that repeating cannot help the
+    endings are written one by one, and one that cannot be stored becomes a failed attempt.
+    """
+    if not endings:
+        return []
+    try:
+        statuses = _write(connection, endings)
+    except CommitUnknown:
+        statuses = {}  # the attempt rows tell, below
+    except (DatabaseError, InterfaceError) as error:
+        if trouble(connection, error) is not None:
+            raise
+        if len(endings) > 1:
+            return [result for ending in endings for result in settle(connection, [ending])]
+        statuses = _write(connection, [Ending(endings[0].lease, _unstorable(endings[0].outcome))])
+    missing = [ending.lease for ending in endings if ending.lease not in statuses]
+    fate_of = fates(connection, missing)
+    return [
+        Settled(ending, Verdict.SETTLED, statuses[ending.lease])
+        if ending.lease in statuses
+        else Settled(ending, _VERDICTS[fate_of[ending.lease]])
+        for ending in endings
+    ]
+
+
+_VERDICTS = {
+    Fate.ENDED: Verdict.SETTLED,
+    Fate.HELD: Verdict.PENDING,
+    Fate.LOST: Verdict.LOST,
+}
+
+
+def _unstorable(outcome: Outcome) -> Outcome:
+    """Return the failed attempt that stands for an outcome which the server refuses."""
+    text = "UnstorableOutcome: the database refused how this attempt ended"
+    return Outcome(
+        End.FAILED,
+        delay=outcome.delay,
+        error=ErrorSummary("UnstorableOutcome", text),
+        bury=outcome.bury,
+    )
+
+
+def _write(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> dict[Lease, Status]:
+    """Write what can be written; return the new status of each lease that was held."""
+    for tried in (1, 2, 3):
+        try:
+            return run(connection, lambda cursor: _settle(connection, cursor, endings))
+        except _Mismatch:
+            if tried == 3:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _settle(
+    connection: BaseDatabaseWrapper, cursor: CursorWrapper, endings: Sequence[Ending]
+) -> dict[Lease, Status]:
+    dialect = dialect_for(connection)
+    budgets = _lock(dialect, cursor, [ending.lease for ending in endings])
+    groups: dict[_Group, list[Lease]] = {}
+    statuses: dict[Lease, Status] = {}
+    for lease, outcome in endings:
+        if lease not in budgets or lease in statuses:
+            continue
+        change = transition(outcome, budgets[lease])
+        statuses[lease] = change.status
+        groups.setdefault((change, outcome), []).append(lease)
+    for (_change, outcome), leases in groups.items():
+        record_outcome(connection, cursor, leases, outcome)
+    for (change, outcome), leases in groups.items():
+        _update(dialect, cursor, leases, change, outcome)
+    return statuses
+
+
+def _lock(dialect: Dialect, cursor: CursorWrapper, leases: Sequence[Lease]) -> dict[Lease, Budget]:
+    """Lock the rows whose lease is held and free to lock; return their counters."""
+    ids = sorted({lease.job_id for lease in leases})
+    wanted = set(leases)
+    cursor.execute(
+        tagged(
+            "settle",
+            "SELECT id, lease_token, attempts, max_attempts, crashes, max_crashes, releases "
+            f"FROM leasequeue_job{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
+            f"AND status = 'reserved' AND lease_until > {dialect.now} "
+            f"ORDER BY id{dialect.skip_locked}",
+        ),
+        ids,
+    )
+    rows = {Lease(row[0], bytes(row[1])): Budget(*row[2:]) for row in cursor.fetchall()}
+    return {lease: budget for lease, budget in rows.items() if lease in wanted}
+
+
+def _update(
+    dialect: Dialect,
+    cursor: CursorWrapper,
+    leases: Sequence[Lease],
+    change: Transition,
+    outcome: Outcome,
+) -> None:
+    """Write one group's new state under the fence. Raises _Mismatch when a row escaped it."""
+    ids = sorted(lease.job_id for lease in leases)
+    tokens = fence_params(leases)
+    columns, params = _assignments(dialect, change, outcome)
+    fence = FENCE.format(tokens=marks(tokens), now=dialect.now)
+    cursor.execute(
+        tagged(
+            "settle",
+            f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {', '.join(columns)} "
+            f"WHERE id IN ({marks(ids)}) AND {fence}",
+        ),
+        [*params, *ids, *tokens],
+    )
+    if cursor.rowcount != len(ids):
+        raise _Mismatch
+
+
+def _assignments(
+    dialect: Dialect, change: Transition, outcome: Outcome
+) -> tuple[list[str], list[Any]]:
+    """Return the SET clauses of a job that leaves `reserved`, and their parameters."""
+    columns = ["status = %s", "lease_token = NULL", "releases = %s", "last_error = %s"]
+    message = "" if change.status is Status.DONE else clean_text(outcome.message)
+    params: list[Any] = [change.status.value, change.releases, message]
+    if outcome.error is not None:
+        columns.append("fingerprint = %s")
+        params.append(outcome.error.fingerprint)
+    if change.attempts:
+        columns.append("attempts = attempts + (%s)")
+        params.append(change.attempts)
+    if change.crashes:
+        columns.append("crashes = crashes + %s")
+        params.append(change.crashes)
+    if outcome.result is not None:
+        columns.append(f"result = {dialect.json_param}")
+        params.append(outcome.result)
+    if change.status is Status.READY:
+        columns.append(f"available_at = {dialect.later}")
+        params.append(dialect.span(change.delay))
+    if change.status in FINAL:
+        columns += ["live_key = NULL", f"finished_at = {dialect.stamp}"]
+    # A dead job with a deadline waits for its `failed` hook: the same index finds it.
+    waits = change.status is Status.DEAD and outcome.bury
+    columns += [
+        f"lease_until = {dialect.stamp if waits else 'NULL'}",
+        f"updated_at = {dialect.stamp}",
+    ]
+    return columns, params
+
+
+def finish_within(
+    connection: BaseDatabaseWrapper, cursor: CursorWrapper, lease: Lease, outcome: Outcome
+) -> None:
+    """Complete a job inside a transaction that the caller commits.
+
+    Its business rows, `done` and the attempt row then stand or fall together. Raises LeaseLost,
+    and has written nothing that may be kept, when the lease is not held.
+    """
+    dialect = dialect_for(connection)
+    change = Transition(Status.DONE, attempts=0, crashes=0, releases=0)
+    try:
+        _update(dialect, cursor, [lease], change, outcome)
+    except _Mismatch:
+        raise LeaseLost(f"job {lease.job_id}: the lease was lost before the commit") from None
+    record_outcome(connection, cursor, [lease], outcome)

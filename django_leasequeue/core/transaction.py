@@ -1,0 +1,136 @@
+"""The core's own short transactions: begun, committed and repeated here, nowhere else.
+
+BEGIN and COMMIT are plain statements on a connection in autocommit mode: Django's atomic() costs
+MySQL two more round trips, and statements that pass the cursor can be counted and broken by tests.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, InterfaceError, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from django_leasequeue.core.dialect import Trouble, dialect_for, trouble
+
+__all__ = ["CommitUnknown", "ask", "in_transaction", "marks", "repeat", "run", "tagged"]
+
+T = TypeVar("T")
+
+TRIES = 6
+
+
+class CommitUnknown(Exception):
+    """The connection was lost while COMMIT was under way: look up what the server did."""
+
+
+def tagged(tag: str, sql: str) -> str:
+    """Return `sql` with a comment by which a DBA finds it in the slow log."""
+    return f"/* leasequeue:{tag} */ {sql}"
+
+
+def marks(values: Sequence[Any]) -> str:
+    """Return as many placeholders as there are values."""
+    return ", ".join(["%s"] * len(values))
+
+
+def run(connection: BaseDatabaseWrapper, work: Callable[[CursorWrapper], T]) -> T:
+    """Run `work` in a transaction of its own and return what it returned.
+
+    Deadlocks, lock waits and lost connections roll everything back and repeat `work`, bounded,
+    with jitter. Inside the caller's transaction it is a savepoint, and nothing is repeated.
+    Raises CommitUnknown when the answer to COMMIT was lost, else the last database error.
+    """
+    if connection.in_atomic_block:
+        with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+            return work(cursor)
+    if in_transaction(connection):
+        with connection.cursor() as cursor:
+            return work(cursor)
+    for tried in range(1, TRIES + 1):
+        try:
+            return _once(connection, work)
+        except (DatabaseError, InterfaceError) as error:
+            if tried == TRIES or trouble(connection, error) is None:
+                raise
+            time.sleep(random.uniform(0, 0.01 * 2**tried))
+    raise AssertionError("unreachable")
+
+
+def _once(connection: BaseDatabaseWrapper, work: Callable[[CursorWrapper], T]) -> T:
+    committing = False
+    try:
+        connection.ensure_connection()
+        dialect = dialect_for(connection)
+        with connection.cursor() as cursor:
+            for statement in (*dialect.prologue(connection), dialect.begin):
+                cursor.execute(statement)
+            result = work(cursor)
+            committing = True
+            cursor.execute("COMMIT")
+        return result
+    except BaseException as error:
+        _undo(connection, error)
+        if committing and _is_unknown(connection, error):
+            raise CommitUnknown from error
+        raise
+
+
+def _is_unknown(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return False
+    return dialect_for(connection).is_unknown_commit(error)
+
+
+def _undo(connection: BaseDatabaseWrapper, error: BaseException) -> None:
+    """Leave no transaction open, at the price of the connection if need be."""
+    if connection.connection is None:
+        return
+    if trouble(connection, error) is not Trouble.RECONNECT:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("ROLLBACK")
+        except (DatabaseError, InterfaceError):
+            connection.close()
+        return
+    connection.close()
+
+
+def repeat(connection: BaseDatabaseWrapper, statement: Callable[[], T]) -> T:
+    """Run one statement that is safe to run again, and run it again after passing trouble.
+
+    Inside the caller's transaction nothing is repeated: after a deadlock all of it is gone, and
+    only the caller can begin anew.
+    """
+    for tried in range(1, TRIES + 1):
+        try:
+            return statement()
+        except (DatabaseError, InterfaceError) as error:
+            asks = trouble(connection, error)
+            if tried == TRIES or asks is None or in_transaction(connection):
+                raise
+            if asks is Trouble.RECONNECT:
+                connection.close()
+            time.sleep(random.uniform(0, 0.01 * 2**tried))
+    raise AssertionError("unreachable")
+
+
+def in_transaction(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether the caller decides when this connection commits."""
+    return connection.in_atomic_block or not connection.get_autocommit()
+
+
+def ask(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any] = ()) -> list[Any]:
+    """Return the rows of one reading statement, repeated after passing trouble."""
+
+    def read() -> list[Any]:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, params)
+            rows: list[Any] = cursor.fetchall()
+            return rows
+
+    return repeat(connection, read)
