@@ -1,0 +1,148 @@
+"""Log lines of a worker on stderr: one JSON object, or one line of text, an event.
+
+Written by a thread of their own from a bounded queue: a full pipe or disk never blocks the worker,
+it costs lines, and how many is logged.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import sys
+import threading
+import traceback
+from datetime import UTC, datetime
+from functools import partial
+from logging.handlers import QueueHandler, QueueListener
+from typing import Any, Self
+
+from pythonjsonlogger.json import JsonFormatter
+
+__all__ = ["WorkerLogs"]
+
+_CAPACITY = 10_000
+
+
+def _frames_only(record: logging.LogRecord) -> list[str] | None:
+    """Return class and frames of the record's exception: no message, no values, no source."""
+    if not record.exc_info or record.exc_info[1] is None:
+        return None
+    error = record.exc_info[1]
+    stack = traceback.extract_tb(error.__traceback__)
+    return [type(error).__qualname__, *(f"{f.filename}:{f.lineno} {f.name}" for f in stack)]
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    event = getattr(record, "event", None)
+    moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    fields: dict[str, Any] = {"event": event or "log", "time": moment, "pid": os.getpid()}
+    if event is None:
+        fields |= {"logger": record.name, "message": record.getMessage()}
+    fields |= getattr(record, "fields", {})
+    if frames := _frames_only(record):
+        fields["frames"] = frames
+    return fields
+
+
+class _Json(JsonFormatter):
+    """One compact JSON object a line."""
+
+    def __init__(self) -> None:
+        compact = partial(json.dumps, separators=(",", ":"), ensure_ascii=False, default=str)
+        super().__init__(json_serializer=compact)
+
+    def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
+        return log_data
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: str = self.jsonify_log_record(_fields(record))
+        return line
+
+
+class _Text(logging.Formatter):
+    """`time event name=value …`, newlines made visible."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = _fields(record)
+        head = f"{fields.pop('time')} {fields.pop('event')}"
+        rest = " ".join(f"{name}={value!s}" for name, value in fields.items())
+        return f"{head} {rest}".replace("\r", "\\r").replace("\n", "\\n")
+
+
+class _Dropping(QueueHandler):
+    """Puts records into the bounded queue, or counts them as dropped."""
+
+    def __init__(self, records: queue.Queue[Any]) -> None:
+        super().__init__(records)
+        self.dropped = 0
+        self._count_lock = threading.Lock()
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        record.getMessage()
+        return record
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        try:
+            self.queue.put_nowait(record)
+        except queue.Full:
+            with self._count_lock:
+                self.dropped += 1
+
+    def take_dropped(self) -> int:
+        """Return how many records were dropped since the last call."""
+        with self._count_lock:
+            dropped, self.dropped = self.dropped, 0
+        return dropped
+
+
+class _Stream(logging.StreamHandler[Any]):
+    """Writes lines, and before them how many were lost on the way."""
+
+    def __init__(self, source: _Dropping) -> None:
+        super().__init__(sys.stderr)
+        self._source = source
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if dropped := self._source.take_dropped():
+            lost = logging.LogRecord("django_leasequeue", logging.WARNING, "", 0, "", (), None)
+            lost.event, lost.fields = "log_lines_dropped", {"count": dropped}
+            super().emit(lost)
+        super().emit(record)
+
+
+class WorkerLogs:
+    """Context manager: while it is open, `django_leasequeue` logs to stderr.
+
+    Does nothing when the project has given that logger a handler of its own.
+    """
+
+    def __init__(self, log_format: str = "json") -> None:
+        self._logger = logging.getLogger("django_leasequeue")
+        self._format = log_format
+        self._handler: _Dropping | None = None
+        self._listener: QueueListener | None = None
+
+    def __enter__(self) -> Self:
+        if self._logger.handlers:
+            return self
+        self._handler = _Dropping(queue.Queue(_CAPACITY))
+        stream = _Stream(self._handler)
+        stream.setFormatter(_Json() if self._format == "json" else _Text())
+        self._listener = QueueListener(self._handler.queue, stream)
+        self._listener.start()
+        self._logger.addHandler(self._handler)
+        self._before = (self._logger.level, self._logger.propagate)
+        self._logger.setLevel(logging.INFO)
+        self._logger.propagate = False
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._handler is None or self._listener is None:
+            return
+        self._logger.removeHandler(self._handler)
+        self._logger.setLevel(self._before[0])
+        self._logger.propagate = self._before[1]
+        self._listener.stop()
+        self._handler.close()

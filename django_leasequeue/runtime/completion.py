@@ -1,0 +1,93 @@
+"""Completion: a handler's business rows, `done` and the attempt row in one fenced transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue.core.attempts import Fate, resolve
+from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.guard import guarded
+from django_leasequeue.core.lease import Claimed, hold_within
+from django_leasequeue.core.settle import finish_within
+from django_leasequeue.events import log_event
+from django_leasequeue.outcomes import Outcome
+from django_leasequeue.runtime.interrupts import Interrupts
+
+__all__ = ["Completion"]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How one attempt completes: `mark_done` is called once it is committed."""
+
+    job: Claimed
+    alias: str
+    interrupts: Interrupts
+    mark_done: Callable[[], None]
+
+    @contextmanager
+    def transaction(self, outcome: Callable[[], Outcome], *, hold_first: bool) -> Iterator[None]:
+        """Run the block in a transaction that completes the job, or in none.
+
+        `outcome` is called after the block, before the commit: what it raises rolls everything
+        back. `hold_first` locks the job's row and prolongs the lease before the block; without
+        it the fence comes last alone. Afterwards the job is done together with the block's rows.
+        Raises LeaseLost, or the block's or the database's error, with nothing of it kept. An
+        on_commit callback that raises changes nothing: the job is done, the error is logged.
+        """
+        connection = connections[self.alias]
+        committed: list[bool] = []
+        held_back: list[bool] = []
+        try:
+            with transaction.atomic(using=self.alias, durable=True):
+                transaction.on_commit(lambda: committed.append(True), using=self.alias)
+                if hold_first:
+                    self._hold(connection)
+                with guarded(connection) as check:
+                    yield
+                    ending = outcome()
+                    check()
+                held_back.append(self.interrupts.hold_back())
+                with connection.cursor() as cursor:
+                    finish_within(connection, cursor, self.job.lease, ending)
+        except Exception as error:
+            if committed:
+                _log_callback(self.job, error)
+            elif not (held_back and _stood(connection, self.job, error)):
+                raise
+            committed.append(True)
+        finally:
+            if committed:
+                self.mark_done()
+            if held_back:
+                self.interrupts.restore(held_back[0])
+
+    def _hold(self, connection: BaseDatabaseWrapper) -> None:
+        with connection.cursor() as cursor:
+            hold_within(connection, cursor, self.job.lease, self.job.seconds)
+
+
+def _stood(connection: BaseDatabaseWrapper, job: Claimed, error: Exception) -> bool:
+    """Tell whether a COMMIT whose answer was lost was applied; False for any other error."""
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return False
+    if not dialect_for(connection).is_unknown_commit(error):
+        return False
+    connection.close()
+    return resolve(connection, job.lease) is Fate.ENDED
+
+
+def _log_callback(job: Claimed, error: Exception) -> None:
+    log_event(
+        "on_commit_failed",
+        level=logging.ERROR,
+        job_id=job.job_id,
+        job_type=job.job_type,
+        error=type(error).__qualname__,
+    )

@@ -1,0 +1,51 @@
+"""The worker's own database connections: bounded in every wait, apart from the handlers'."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+
+from django_leasequeue.core.dialect import dialect_for
+
+__all__ = ["bounds_for", "open_control"]
+
+
+def bounds_for(lease: float) -> dict[str, float]:
+    """Return how long each kind of wait may take, in seconds, under leases of `lease` seconds.
+
+    Seed S1's bounds, each below a quarter of the lease.
+    """
+    bounds = {"connect": 5.0, "network": 10.0, "row_lock": 3.0, "metadata_lock": 5.0}
+    return {name: min(bound, lease / 4) for name, bound in bounds.items()}
+
+
+def open_control(alias: str, lease: float) -> BaseDatabaseWrapper:
+    """Return a new connection to `alias` for the calling thread, opened lazily.
+
+    READ COMMITTED, autocommit, one statement at a time, no pool, every wait bounded; the session
+    is prepared again after each reconnect. The caller closes it.
+    """
+    project = connections[alias]
+    bounds = bounds_for(lease)
+    dialect = dialect_for(project)
+    settings = copy.deepcopy(project.settings_dict)
+    settings.update(CONN_MAX_AGE=None, CONN_HEALTH_CHECKS=False, AUTOCOMMIT=True)
+    settings["OPTIONS"] = dialect.control_options(settings["OPTIONS"], bounds)
+    connection = type(project)(settings, alias)
+    vars(connection)["leasequeue_session"] = dialect.control_session(bounds)
+    return connection
+
+
+def _prepare(*, connection: BaseDatabaseWrapper, **kwargs: Any) -> None:
+    statements = getattr(connection, "leasequeue_session", ())
+    if statements:
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+
+connection_created.connect(_prepare, dispatch_uid="leasequeue_control")

@@ -1,0 +1,126 @@
+"""The job context: what a handler knows of its job and may ask of the queue."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django_leasequeue.codec import encode
+from django_leasequeue.conf import get_conf
+from django_leasequeue.core.lease import Claimed
+from django_leasequeue.exceptions import JobError, LeaseLost
+from django_leasequeue.outcomes import End, Outcome
+from django_leasequeue.runtime.clock import ticks
+from django_leasequeue.runtime.completion import Completion
+from django_leasequeue.runtime.holds import Hold
+from django_leasequeue.runtime.interrupts import Interrupts
+
+__all__ = ["JobContext", "encode_result"]
+
+
+def encode_result(result: Any) -> str | None:
+    """Return a result as JSON text, None for None.
+
+    Raises JobError, whose text shows no values, for what cannot be stored.
+    """
+    if result is None:
+        return None
+    try:
+        return encode(result, what="result", limit=get_conf().MAX_RESULT_BYTES)
+    except (TypeError, ValueError) as error:
+        raise JobError(f"the result cannot be stored: {error}") from None
+
+
+class JobContext:
+    """One attempt of one job, as its handler sees it.
+
+    `attempt` is 1 at the first run; `claims` also counts runs that were given back. Times are
+    aware UTC datetimes.
+    """
+
+    def __init__(
+        self,
+        job: Claimed,
+        payload: dict[str, Any],
+        hold: Hold,
+        *,
+        alias: str,
+        interrupts: Interrupts,
+        stopping: Callable[[], bool],
+    ) -> None:
+        self.job_id = job.job_id
+        self.job_type = job.job_type
+        self.queue = job.queue
+        self.payload = payload
+        self.attempt = job.attempt
+        self.max_attempts = job.max_attempts
+        self.claims = job.number
+        self.idempotency_key = job.idempotency_key
+        self.enqueued_at = job.enqueued_at
+        self.signature = job.signature
+        self._hold = hold
+        self._stopping = stopping
+        self._completed = False
+        self._completion = Completion(job, alias, interrupts, self._mark_done)
+
+    def __repr__(self) -> str:
+        return f"<JobContext {self.job_type} #{self.job_id} attempt {self.attempt}>"
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Tell whether a failure of this attempt is the job's death."""
+        return self.attempt >= self.max_attempts
+
+    @property
+    def stopping(self) -> bool:
+        """Tell whether the worker is draining: a long handler may end early, or save its place."""
+        return self._stopping()
+
+    @property
+    def completed(self) -> bool:
+        """Tell whether this attempt has completed its job through `complete`."""
+        return self._completed
+
+    @property
+    def leased_until(self) -> datetime:
+        """Until when the lease is trusted without another renewal, by this host's clock."""
+        return datetime.now(UTC) + timedelta(seconds=self._hold.trusted_until - ticks())
+
+    def ensure_lease(self) -> None:
+        """Raise LeaseLost when the lease is lost or can no longer be trusted; asks no database."""
+        if not self._hold.trusted:
+            raise LeaseLost(f"job {self.job_id}: the lease is lost")
+
+    def effect_key(self, name: str) -> str:
+        """Return a key for a remote API: stable over all attempts of this job, 64 hex digits."""
+        return hashlib.sha256(f"{self.idempotency_key}:{name}".encode()).hexdigest()
+
+    @contextmanager
+    def complete(self, result: Any = None) -> Iterator[None]:
+        """Commit the block's rows, the job's `done` and its attempt row together, or none of them.
+
+        The block runs in a durable transaction on the queue's database; `result` (JSON data) is
+        encoded after the block, before the commit. Do slow work before the block: the transaction
+        must end within the lease. Raises LeaseLost, with nothing written, when the lease is not
+        held any more; whatever the block raises rolls everything back.
+        """
+        if self._completed:
+            raise JobError("complete() was called twice for one job")
+        self.ensure_lease()
+        with self._completion.transaction(
+            lambda: Outcome(End.COMPLETED, result=encode_result(result)), hold_first=True
+        ):
+            yield
+
+    @contextmanager
+    def transaction(self, outcome: Callable[[], Outcome]) -> Iterator[None]:
+        """Run an `atomic=True` handler: as `complete`, without a lock on the job at the start."""
+        self.ensure_lease()
+        with self._completion.transaction(outcome, hold_first=False):
+            yield
+
+    def _mark_done(self) -> None:
+        self._completed = True
