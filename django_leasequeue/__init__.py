@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from django_leasequeue.api import JobType, job
-    from django_leasequeue.core.enqueue import enqueue, enqueue_many
+    from django_leasequeue.core.enqueue import aenqueue, aenqueue_many, enqueue, enqueue_many
     from django_leasequeue.core.operate import cancel, pause, requeue, reschedule, resume
     from django_leasequeue.exceptions import (
         EnqueueError,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api": ("JobType", "job"),
-    "core.enqueue": ("enqueue", "enqueue_many"),
+    "core.enqueue": ("aenqueue", "aenqueue_many", "enqueue", "enqueue_many"),
     "core.operate": ("cancel", "pause", "requeue", "reschedule", "resume"),
     "exceptions": (
         "EnqueueError",
@@ -84,6 +84,8 @@ __all__ = [
     "Skip",
     "Snooze",
     "Worker",
+    "aenqueue",
+    "aenqueue_many",
     "cancel",
     "enqueue",
     "enqueue_many",

@@ -9,7 +9,7 @@ from typing import Any, overload
 from django.apps import apps
 from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
 
-from django_leasequeue.core.enqueue import enqueue, enqueue_many
+from django_leasequeue.core.enqueue import aenqueue, enqueue, enqueue_many
 from django_leasequeue.models import Job
 from django_leasequeue.registry import Declaration, registry
 
@@ -41,6 +41,10 @@ class JobType(Declaration):
         in both cases nothing was written.
         """
         return enqueue(self, self.payload_from(args, payload), **self.options)
+
+    async def aenqueue(self, *args: Any, **payload: Any) -> Job:
+        """Do what `enqueue` does, from a coroutine."""
+        return await aenqueue(self, self.payload_from(args, payload), **self.options)
 
     def enqueue_many(self, payloads: Iterable[dict[str, Any]]) -> list[Job]:
         """Enqueue one job for each payload, in order, in as few statements as there can be.

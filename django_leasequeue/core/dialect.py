@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-__all__ = ["Dialect", "Trouble", "dialect_for", "trouble"]
+__all__ = ["Dialect", "Trouble", "dialect_for", "family_of", "is_unknown_commit", "trouble"]
 
 
 class Trouble(Enum):
@@ -255,7 +255,7 @@ class SQLite(Dialect):
 
     def time_param(self, value: datetime) -> Any:
         # Always six digits: the text must sort as the time does.
-        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
     def is_duplicate(self, error: BaseException) -> bool:
         return "UNIQUE constraint failed" in str(error)
@@ -291,17 +291,27 @@ _DIALECTS: dict[str, Dialect] = {
 def dialect_for(connection: BaseDatabaseWrapper) -> Dialect:
     """Return the dialect of a connection's database.
 
-    Raises NotImplementedError for a database that the queue does not support. Opens the
-    connection on MySQL and MariaDB, which share a backend and are told apart by their version.
+    Raises NotImplementedError for a database that the queue does not support. MySQL and MariaDB
+    share a backend and are told apart by the server's version, which is asked once: until then
+    this may connect, and raise the database's error.
     """
-    vendor = connection.vendor
-    if vendor == "mysql" and getattr(connection, "mysql_is_mariadb", False):
-        vendor = "mariadb"
+    dialect = family_of(connection)
+    if isinstance(dialect, MySQL) and getattr(connection, "mysql_is_mariadb", False):
+        return _DIALECTS["mariadb"]
+    return dialect
+
+
+def family_of(connection: BaseDatabaseWrapper) -> Dialect:
+    """Return the dialect as far as it is known without a server: MySQL's also for MariaDB.
+
+    Their error codes and connection options are the same.
+    """
     try:
-        return _DIALECTS[vendor]
+        return _DIALECTS[connection.vendor]
     except KeyError:
         raise NotImplementedError(
-            f"django-leasequeue runs on MySQL, MariaDB, PostgreSQL and SQLite, not on {vendor}"
+            "django-leasequeue runs on MySQL, MariaDB, PostgreSQL and SQLite, "
+            f"not on {connection.vendor}"
         ) from None
 
 
@@ -309,4 +319,11 @@ def trouble(connection: BaseDatabaseWrapper, error: BaseException) -> Trouble | 
     """Return what a database error on `connection` asks for, None when repeating cannot help."""
     if not isinstance(error, DatabaseError | InterfaceError):
         return None
-    return dialect_for(connection).trouble(error)
+    return family_of(connection).trouble(error)
+
+
+def is_unknown_commit(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
+    """Tell whether `error`, raised by COMMIT, leaves open what the server did."""
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return False
+    return family_of(connection).is_unknown_commit(error)

@@ -15,7 +15,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from django_leasequeue.core.dialect import Trouble, dialect_for, trouble
+from django_leasequeue.core.dialect import Trouble, dialect_for, is_unknown_commit, trouble
 
 __all__ = ["CommitUnknown", "ask", "in_transaction", "marks", "repeat", "run", "tagged"]
 
@@ -75,15 +75,9 @@ def _once(connection: BaseDatabaseWrapper, work: Callable[[CursorWrapper], T]) -
         return result
     except BaseException as error:
         _undo(connection, error)
-        if committing and _is_unknown(connection, error):
+        if committing and is_unknown_commit(connection, error):
             raise CommitUnknown from error
         raise
-
-
-def _is_unknown(connection: BaseDatabaseWrapper, error: BaseException) -> bool:
-    if not isinstance(error, DatabaseError | InterfaceError):
-        return False
-    return dialect_for(connection).is_unknown_commit(error)
 
 
 def _undo(connection: BaseDatabaseWrapper, error: BaseException) -> None:

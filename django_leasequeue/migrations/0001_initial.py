@@ -2,185 +2,360 @@
 
 import django.core.validators
 import django.db.models.deletion
+from django.db import migrations, models
+
 import django_leasequeue.core.clock
 import django_leasequeue.fields
-from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='DeadGroup',
+            name="DeadGroup",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('fingerprint', django_leasequeue.fields.HexField(max_length=16, unique=True)),
-                ('note', models.TextField(blank=True, default='')),
-                ('snoozed_until', django_leasequeue.fields.UtcDateTimeField(blank=True, db_default=None, null=True)),
-                ('updated_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("fingerprint", django_leasequeue.fields.HexField(max_length=16, unique=True)),
+                ("note", models.TextField(blank=True, default="")),
+                (
+                    "snoozed_until",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        blank=True, db_default=None, null=True
+                    ),
+                ),
+                (
+                    "updated_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'dead letter group',
-                'verbose_name_plural': 'dead letter groups',
-                'default_permissions': ('view', 'change'),
+                "verbose_name": "dead letter group",
+                "verbose_name_plural": "dead letter groups",
+                "default_permissions": ("view", "change"),
             },
         ),
         migrations.CreateModel(
-            name='Queue',
+            name="Queue",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('name', django_leasequeue.fields.ExactCharField(max_length=64, unique=True)),
-                ('paused_at', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('paused_by', models.CharField(db_default='', max_length=255)),
-                ('pause_reason', models.CharField(db_default='', max_length=1000)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", django_leasequeue.fields.ExactCharField(max_length=64, unique=True)),
+                (
+                    "paused_at",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+                ("paused_by", models.CharField(db_default="", max_length=255)),
+                ("pause_reason", models.CharField(db_default="", max_length=1000)),
             ],
             options={
-                'verbose_name': 'queue',
-                'verbose_name_plural': 'queues',
-                'permissions': [('pause_queue', 'Can pause and resume queues')],
-                'default_permissions': ('view',),
+                "verbose_name": "queue",
+                "verbose_name_plural": "queues",
+                "permissions": [("pause_queue", "Can pause and resume queues")],
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='Job',
+            name="Job",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('queue_name', django_leasequeue.fields.ExactCharField(db_default='default', max_length=64)),
-                ('job_type', django_leasequeue.fields.ExactCharField(max_length=255)),
-                ('payload', models.JSONField(db_default=models.Value({}, models.JSONField()))),
-                ('idempotency_key', django_leasequeue.fields.HexField(db_default=django_leasequeue.core.clock.RandomKey(), max_length=64)),
-                ('status', django_leasequeue.fields.HexField(choices=[('ready', 'ready'), ('reserved', 'reserved'), ('done', 'done'), ('dead', 'dead'), ('cancelled', 'cancelled'), ('parked', 'parked')], db_default='ready', max_length=16)),
-                ('priority', models.SmallIntegerField(db_default=0, validators=[django.core.validators.MinValueValidator(-100), django.core.validators.MaxValueValidator(100)])),
-                ('attempts', models.PositiveSmallIntegerField(db_default=0)),
-                ('max_attempts', models.PositiveSmallIntegerField(db_default=5)),
-                ('claims', models.PositiveIntegerField(db_default=0)),
-                ('crashes', models.PositiveSmallIntegerField(db_default=0)),
-                ('max_crashes', models.PositiveSmallIntegerField(db_default=3)),
-                ('releases', models.PositiveSmallIntegerField(db_default=0)),
-                ('available_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
-                ('expires_at', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('timeout', models.FloatField(db_default=None, null=True)),
-                ('lease_until', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('lease_token', django_leasequeue.fields.TokenField(db_default=None, null=True)),
-                ('claimed_at', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('leased_by', models.CharField(db_default='', max_length=255)),
-                ('live_key', django_leasequeue.fields.HexField(db_default=None, max_length=64, null=True)),
-                ('key_hash', django_leasequeue.fields.HexField(db_default=None, max_length=64, null=True)),
-                ('last_error', models.CharField(db_default='', max_length=4000)),
-                ('fingerprint', django_leasequeue.fields.HexField(db_default='', max_length=16)),
-                ('bury_tries', models.PositiveSmallIntegerField(db_default=0)),
-                ('signature', django_leasequeue.fields.HexField(db_default='', max_length=128)),
-                ('payload_version', models.PositiveSmallIntegerField(db_default=1)),
-                ('context', models.JSONField(db_default=models.Value({}, models.JSONField()))),
-                ('result', models.JSONField(null=True)),
-                ('progress', models.JSONField(null=True)),
-                ('checkpoint', models.JSONField(null=True)),
-                ('schedule', django_leasequeue.fields.ExactCharField(db_default='', max_length=255)),
-                ('tick_at', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('created_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
-                ('updated_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
-                ('finished_at', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "queue_name",
+                    django_leasequeue.fields.ExactCharField(db_default="default", max_length=64),
+                ),
+                ("job_type", django_leasequeue.fields.ExactCharField(max_length=255)),
+                ("payload", models.JSONField(db_default=models.Value({}, models.JSONField()))),
+                (
+                    "idempotency_key",
+                    django_leasequeue.fields.HexField(
+                        db_default=django_leasequeue.core.clock.RandomKey(), max_length=64
+                    ),
+                ),
+                (
+                    "status",
+                    django_leasequeue.fields.HexField(
+                        choices=[
+                            ("ready", "ready"),
+                            ("reserved", "reserved"),
+                            ("done", "done"),
+                            ("dead", "dead"),
+                            ("cancelled", "cancelled"),
+                            ("parked", "parked"),
+                        ],
+                        db_default="ready",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "priority",
+                    models.SmallIntegerField(
+                        db_default=0,
+                        validators=[
+                            django.core.validators.MinValueValidator(-100),
+                            django.core.validators.MaxValueValidator(100),
+                        ],
+                    ),
+                ),
+                ("attempts", models.PositiveSmallIntegerField(db_default=0)),
+                ("max_attempts", models.PositiveSmallIntegerField(db_default=5)),
+                ("claims", models.PositiveIntegerField(db_default=0)),
+                ("crashes", models.PositiveSmallIntegerField(db_default=0)),
+                ("max_crashes", models.PositiveSmallIntegerField(db_default=3)),
+                ("releases", models.PositiveSmallIntegerField(db_default=0)),
+                (
+                    "available_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "expires_at",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+                ("timeout", models.FloatField(db_default=None, null=True)),
+                (
+                    "lease_until",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+                ("lease_token", django_leasequeue.fields.TokenField(db_default=None, null=True)),
+                (
+                    "claimed_at",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+                ("leased_by", models.CharField(db_default="", max_length=255)),
+                (
+                    "live_key",
+                    django_leasequeue.fields.HexField(db_default=None, max_length=64, null=True),
+                ),
+                (
+                    "key_hash",
+                    django_leasequeue.fields.HexField(db_default=None, max_length=64, null=True),
+                ),
+                ("last_error", models.CharField(db_default="", max_length=4000)),
+                ("fingerprint", django_leasequeue.fields.HexField(db_default="", max_length=16)),
+                ("bury_tries", models.PositiveSmallIntegerField(db_default=0)),
+                ("signature", django_leasequeue.fields.HexField(db_default="", max_length=128)),
+                ("payload_version", models.PositiveSmallIntegerField(db_default=1)),
+                ("context", models.JSONField(db_default=models.Value({}, models.JSONField()))),
+                ("result", models.JSONField(null=True)),
+                ("progress", models.JSONField(null=True)),
+                ("checkpoint", models.JSONField(null=True)),
+                (
+                    "schedule",
+                    django_leasequeue.fields.ExactCharField(db_default="", max_length=255),
+                ),
+                ("tick_at", django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
+                (
+                    "created_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "updated_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "finished_at",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
             ],
             options={
-                'verbose_name': 'job',
-                'verbose_name_plural': 'jobs',
-                'permissions': [('requeue_job', 'Can requeue jobs'), ('cancel_job', 'Can cancel jobs')],
-                'default_permissions': ('view',),
-                'indexes': [models.Index(fields=['queue_name', 'status', 'priority', 'available_at', 'id'], name='leasequeue_job_claim'), models.Index(fields=['status', 'lease_until', 'id'], name='leasequeue_job_recover'), models.Index(fields=['status', 'job_type', 'id'], name='leasequeue_job_type')],
-                'constraints': [models.UniqueConstraint(fields=('queue_name', 'idempotency_key'), name='leasequeue_job_key'), models.UniqueConstraint(fields=('queue_name', 'live_key'), name='leasequeue_job_live')],
+                "verbose_name": "job",
+                "verbose_name_plural": "jobs",
+                "permissions": [
+                    ("requeue_job", "Can requeue jobs"),
+                    ("cancel_job", "Can cancel jobs"),
+                ],
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        fields=["queue_name", "status", "priority", "available_at", "id"],
+                        name="leasequeue_job_claim",
+                    ),
+                    models.Index(
+                        fields=["status", "lease_until", "id"], name="leasequeue_job_recover"
+                    ),
+                    models.Index(fields=["status", "job_type", "id"], name="leasequeue_job_type"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("queue_name", "idempotency_key"), name="leasequeue_job_key"
+                    ),
+                    models.UniqueConstraint(
+                        fields=("queue_name", "live_key"), name="leasequeue_job_live"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Schedule',
+            name="Schedule",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('name', django_leasequeue.fields.ExactCharField(max_length=255, unique=True)),
-                ('job_type', django_leasequeue.fields.ExactCharField(max_length=255)),
-                ('payload', models.JSONField(db_default=models.Value({}, models.JSONField()))),
-                ('queue_name', django_leasequeue.fields.ExactCharField(db_default='default', max_length=64)),
-                ('priority', models.SmallIntegerField(db_default=0)),
-                ('key', models.CharField(db_default='', max_length=255)),
-                ('cron', models.CharField(db_default='', max_length=255)),
-                ('every', models.FloatField(db_default=None, null=True)),
-                ('timezone', models.CharField(db_default='UTC', max_length=64)),
-                ('catch_up', models.CharField(db_default='latest', max_length=16)),
-                ('enabled', models.BooleanField(db_default=True)),
-                ('declared_in_code', models.BooleanField(db_default=False)),
-                ('last_tick', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('next_tick', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('created_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
-                ('updated_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", django_leasequeue.fields.ExactCharField(max_length=255, unique=True)),
+                ("job_type", django_leasequeue.fields.ExactCharField(max_length=255)),
+                ("payload", models.JSONField(db_default=models.Value({}, models.JSONField()))),
+                (
+                    "queue_name",
+                    django_leasequeue.fields.ExactCharField(db_default="default", max_length=64),
+                ),
+                ("priority", models.SmallIntegerField(db_default=0)),
+                ("key", models.CharField(db_default="", max_length=255)),
+                ("cron", models.CharField(db_default="", max_length=255)),
+                ("every", models.FloatField(db_default=None, null=True)),
+                ("timezone", models.CharField(db_default="UTC", max_length=64)),
+                ("catch_up", models.CharField(db_default="latest", max_length=16)),
+                ("enabled", models.BooleanField(db_default=True)),
+                ("declared_in_code", models.BooleanField(db_default=False)),
+                (
+                    "last_tick",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+                (
+                    "next_tick",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+                (
+                    "created_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "updated_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'schedule',
-                'verbose_name_plural': 'schedules',
-                'indexes': [models.Index(fields=['enabled', 'next_tick'], name='leasequeue_schedule_next')],
+                "verbose_name": "schedule",
+                "verbose_name_plural": "schedules",
+                "indexes": [
+                    models.Index(fields=["enabled", "next_tick"], name="leasequeue_schedule_next")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Worker',
+            name="Worker",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=255, unique=True)),
-                ('host', models.CharField(db_default='', max_length=255)),
-                ('pid', models.BigIntegerField(db_default=0)),
-                ('version', models.CharField(db_default='', max_length=64)),
-                ('queues', models.JSONField(db_default=models.Value([], models.JSONField()))),
-                ('children', models.PositiveIntegerField(db_default=0)),
-                ('current_jobs', models.JSONField(db_default=models.Value([], models.JSONField()))),
-                ('started_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
-                ('seen_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
-                ('stopped_at', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('drain_requested_at', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("host", models.CharField(db_default="", max_length=255)),
+                ("pid", models.BigIntegerField(db_default=0)),
+                ("version", models.CharField(db_default="", max_length=64)),
+                ("queues", models.JSONField(db_default=models.Value([], models.JSONField()))),
+                ("children", models.PositiveIntegerField(db_default=0)),
+                ("current_jobs", models.JSONField(db_default=models.Value([], models.JSONField()))),
+                (
+                    "started_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "seen_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "stopped_at",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+                (
+                    "drain_requested_at",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
             ],
             options={
-                'verbose_name': 'worker',
-                'verbose_name_plural': 'workers',
-                'default_permissions': ('view',),
-                'indexes': [models.Index(fields=['seen_at'], name='leasequeue_worker_seen')],
+                "verbose_name": "worker",
+                "verbose_name_plural": "workers",
+                "default_permissions": ("view",),
+                "indexes": [models.Index(fields=["seen_at"], name="leasequeue_worker_seen")],
             },
         ),
         migrations.CreateModel(
-            name='JobAttempt',
+            name="JobAttempt",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField()),
-                ('token', django_leasequeue.fields.TokenField()),
-                ('worker', models.CharField(db_default='', max_length=255)),
-                ('started_at', django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ('finished_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
-                ('outcome', django_leasequeue.fields.HexField(max_length=16)),
-                ('error_class', models.CharField(db_default='', max_length=255)),
-                ('error_text', models.CharField(db_default='', max_length=4000)),
-                ('frames', models.JSONField(db_default=models.Value([], models.JSONField()))),
-                ('job', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='history', to='leasequeue.job')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("number", models.PositiveIntegerField()),
+                ("token", django_leasequeue.fields.TokenField()),
+                ("worker", models.CharField(db_default="", max_length=255)),
+                (
+                    "started_at",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+                (
+                    "finished_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                ("outcome", django_leasequeue.fields.HexField(max_length=16)),
+                ("error_class", models.CharField(db_default="", max_length=255)),
+                ("error_text", models.CharField(db_default="", max_length=4000)),
+                ("frames", models.JSONField(db_default=models.Value([], models.JSONField()))),
+                (
+                    "job",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="history",
+                        to="leasequeue.job",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'attempt',
-                'verbose_name_plural': 'attempts',
-                'default_permissions': ('view',),
-                'constraints': [models.UniqueConstraint(fields=('job', 'number'), name='leasequeue_attempt_number'), models.UniqueConstraint(fields=('job', 'token'), name='leasequeue_attempt_token')],
+                "verbose_name": "attempt",
+                "verbose_name_plural": "attempts",
+                "default_permissions": ("view",),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("job", "number"), name="leasequeue_attempt_number"
+                    ),
+                    models.UniqueConstraint(
+                        fields=("job", "token"), name="leasequeue_attempt_token"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='JobEffect',
+            name="JobEffect",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('name', django_leasequeue.fields.ExactCharField(max_length=255)),
-                ('number', models.PositiveIntegerField(db_default=0)),
-                ('committed_at', django_leasequeue.fields.UtcDateTimeField(db_default=django_leasequeue.core.clock.UtcNow())),
-                ('job', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='effects', to='leasequeue.job')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", django_leasequeue.fields.ExactCharField(max_length=255)),
+                ("number", models.PositiveIntegerField(db_default=0)),
+                (
+                    "committed_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "job",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="effects",
+                        to="leasequeue.job",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'effect',
-                'verbose_name_plural': 'effects',
-                'default_permissions': ('view',),
-                'constraints': [models.UniqueConstraint(fields=('job', 'name'), name='leasequeue_effect_name')],
+                "verbose_name": "effect",
+                "verbose_name_plural": "effects",
+                "default_permissions": ("view",),
+                "constraints": [
+                    models.UniqueConstraint(fields=("job", "name"), name="leasequeue_effect_name")
+                ],
             },
         ),
     ]

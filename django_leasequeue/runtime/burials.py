@@ -72,7 +72,7 @@ class Burials:
             interrupts=self.interrupts,
             stopping=self.stopping,
         )
-        freshen_connections()
+        freshen_connections(after_idle=True)
         failed: BaseException | None = None
         try:
             declaration.failed(context, _ERRORS.get(end, JobError)(text))

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.core.attempts import Fate, resolve
-from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.dialect import is_unknown_commit
 from django_leasequeue.core.guard import guarded
 from django_leasequeue.core.lease import Claimed, hold_within
 from django_leasequeue.core.settle import finish_within
@@ -75,9 +75,7 @@ class Completion:
 
 def _stood(connection: BaseDatabaseWrapper, job: Claimed, error: Exception) -> bool:
     """Tell whether a COMMIT whose answer was lost was applied; False for any other error."""
-    if not isinstance(error, DatabaseError | InterfaceError):
-        return False
-    if not dialect_for(connection).is_unknown_commit(error):
+    if not is_unknown_commit(connection, error):
         return False
     connection.close()
     return resolve(connection, job.lease) is Fate.ENDED

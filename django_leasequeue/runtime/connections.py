@@ -9,7 +9,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.dialect import family_of
 
 __all__ = ["bounds_for", "open_control"]
 
@@ -31,7 +31,7 @@ def open_control(alias: str, lease: float) -> BaseDatabaseWrapper:
     """
     project = connections[alias]
     bounds = bounds_for(lease)
-    dialect = dialect_for(project)
+    dialect = family_of(project)
     settings = copy.deepcopy(project.settings_dict)
     settings.update(CONN_MAX_AGE=None, CONN_HEALTH_CHECKS=False, AUTOCOMMIT=True)
     settings["OPTIONS"] = dialect.control_options(settings["OPTIONS"], bounds)

@@ -51,6 +51,8 @@ class JobContext:
         interrupts: Interrupts,
         stopping: Callable[[], bool],
     ) -> None:
+        #: Alias of the database in which `complete` commits: give it to `.using()`.
+        self.using = alias
         self.job_id = job.job_id
         self.job_type = job.job_type
         self.queue = job.queue

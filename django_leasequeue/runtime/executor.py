@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,13 +42,17 @@ from django_leasequeue.runtime.isolation import freshen_connections, left_open
 __all__ = ["Executor"]
 
 
-@dataclass(frozen=True, slots=True)
+_IDLE = 1.0
+
+
+@dataclass(slots=True)
 class Executor:
     """Runs handlers in the calling thread, on the project's own connections."""
 
     alias: str
     interrupts: Interrupts
     stopping: Callable[[], bool]
+    _ended: float = 0.0
 
     def execute(self, job: Claimed, hold: Hold) -> Outcome:
         """Run one attempt and return how it ended; raises nothing.
@@ -58,7 +63,7 @@ class Executor:
         declaration = registry.get(job.job_type)
         context: JobContext | None = None
         started = False
-        freshen_connections()
+        freshen_connections(after_idle=time.monotonic() - self._ended > _IDLE)
         try:
             payload = _accept(job, declaration)
             context = JobContext(
@@ -74,7 +79,9 @@ class Executor:
                 outcome = _call(declaration, context, payload)
         except BaseException as error:  # noqa: BLE001  (SystemExit is a handler's failure, too)
             outcome = _from_error(error, job, declaration, context, started=started)
-        return self._close(outcome, job, declaration, context)
+        outcome = self._close(outcome, job, declaration, context)
+        self._ended = time.monotonic()
+        return outcome
 
     def _close(
         self,

@@ -12,11 +12,24 @@ from django_leasequeue.events import log_event
 __all__ = ["freshen_connections", "left_open"]
 
 
-def freshen_connections() -> None:
-    """Close connections that are broken or over their age, and forget logged queries."""
+def freshen_connections(*, after_idle: bool) -> None:
+    """Close connections that are broken or over their age, and forget logged queries.
+
+    Django does so between requests. CONN_MAX_AGE=0 would mean a new connection for each job, so
+    here it means to keep one; `after_idle` asks the server whether it is still there, because it
+    may have closed it meanwhile (wait_timeout).
+    """
     reset_queries()
     for connection in connections.all(initialized_only=True):
-        connection.close_if_unusable_or_obsolete()
+        if connection.in_atomic_block or connection.connection is None:
+            continue
+        if connection.settings_dict["CONN_MAX_AGE"] != 0:
+            connection.close_if_unusable_or_obsolete()
+        if connection.connection is not None and (after_idle or connection.errors_occurred):
+            if connection.is_usable():
+                connection.errors_occurred = False
+            else:
+                connection.close()
 
 
 def left_open(*, irregular: bool) -> list[str]:

@@ -33,9 +33,9 @@ def generate_report(
         raise Reject("Malformed job payload")
     apply_fixtures(context.attempt, extra)
     # The slow part, before complete(): its transaction holds the job's row.
-    result = monthly_report(tenant_id, report_month)
+    result = monthly_report(tenant_id, report_month, context.using)
     with context.complete(result):
-        GeneratedReport.objects.get_or_create(
+        GeneratedReport.objects.using(context.using).get_or_create(
             idempotency_key=context.idempotency_key,
             defaults={
                 "tenant_id": tenant_id,
