@@ -1,0 +1,1 @@
+"""The suite: one set of tests, run whole on every database."""

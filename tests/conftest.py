@@ -1,0 +1,17 @@
+"""Loads the suite's fixtures; `DATABASE_URL` alone decides which database they are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import override_settings
+
+pytest_plugins = ["tests.fixtures.database", "tests.fixtures.processes"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cheap_passwords() -> Iterator[None]:
+    """A safe password hash takes half a second for each user that a test makes."""
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+        yield

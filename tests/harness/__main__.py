@@ -1,0 +1,150 @@
+"""The command line: `python3 -m tests.harness test | venv | servers`; the Makefile calls it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+from tests.harness import leftovers, suite, venvs
+from tests.harness.databases import NAMES, Databases, variable
+from tests.harness.interpreters import Environment, find_all, oldest_and_newest
+from tests.harness.problems import Problem, say
+
+IN_CI = os.environ.get("CI", "").lower() in {"true", "1"}
+PYTHONS = ("oldest", "newest")
+
+
+def main() -> int:
+    """Run one verb and return its exit code."""
+    signal.signal(signal.SIGTERM, _terminated)
+    options = _parser().parse_args()
+    try:
+        code: int = options.verb(options)
+    except Problem as problem:
+        say(f"ERROR: {problem}")
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 130
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m tests.harness", description=__doc__)
+    verbs = parser.add_subparsers(required=True)
+
+    test = verbs.add_parser("test", help="run the suite on databases and Pythons")
+    test.add_argument("--databases", type=_words(NAMES), default=list(NAMES))
+    test.add_argument("--pythons", type=_words(PYTHONS), default=list(PYTHONS))
+    test.add_argument("--only-python", metavar="3.N", help="use no other interpreter")
+    test.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
+    test.set_defaults(verb=_test)
+
+    venv = verbs.add_parser("venv", help="make or renew .venv, with the newest Python")
+    venv.add_argument("--extras", type=_words(None), default=[])
+    venv.set_defaults(verb=_venv)
+
+    servers = verbs.add_parser("servers", help="servers that outlive this command")
+    servers.add_argument("action", choices=["start", "stop"])
+    servers.set_defaults(verb=_servers)
+    return parser
+
+
+class _words:  # noqa: N801 - used as a type of argparse, which shows the name
+    """A comma-separated list, of known words if there are any."""
+
+    def __init__(self, known: Sequence[str] | None) -> None:
+        self.known = known
+
+    def __call__(self, text: str) -> list[str]:
+        words = [word for word in text.split(",") if word]
+        if self.known and (unknown := set(words) - set(self.known)):
+            raise argparse.ArgumentTypeError(f"{unknown.pop()!r} is none of {self.known}")
+        return words
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _test(options: argparse.Namespace) -> int:
+    environments = [
+        item for item in oldest_and_newest(options.only_python) if item.name in options.pythons
+    ]
+    databases = Databases(options.databases)
+    leftovers.sweep()
+    databases.prepare([item.python for item in environments])
+    programs = {item.name: venvs.for_tests(item, _extras(item, databases)) for item in environments}
+    with ExitStack() as stack:
+        databases.start(stack)
+        runs = [
+            _plan(item, programs[item.name], databases, name)
+            for item in environments
+            for name in databases.names
+        ]
+        suite.run_all(runs, options.pytest)
+    suite.print_table(runs)
+    return _verdict(runs, [name for name in options.pythons if name not in programs])
+
+
+def _extras(environment: Environment, databases: Databases) -> set[str]:
+    extras = {"test", "postgres"}
+    if {"mariadb", "mysql"} & set(databases.present):
+        extras.add("mysql")
+    if environment.name == "oldest":
+        # Django 5.2 has no django.tasks of its own.
+        extras.add("tasks")
+    return extras
+
+
+def _plan(environment: Environment, program: Path, databases: Databases, name: str) -> suite.Run:
+    ask = [str(program), "-c", "import django; print(django.__version__)"]
+    django = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+    python = ".".join(map(str, environment.python.version))
+    return suite.Run(
+        title=f"Python {python} Django {django} {name}",
+        columns=(python, django, databases.labels.get(name, name)),
+        program=program,
+        url="" if name in databases.missing else databases.url(name, f"lq_{environment.name}"),
+        skipped=databases.missing.get(name, ""),
+    )
+
+
+def _verdict(runs: list[suite.Run], unavailable: list[str]) -> int:
+    if unavailable:
+        say("SKIPPED Django 6.1: it needs Python 3.12 or newer, and there is none here")
+    skipped = bool(unavailable) or any(run.skipped for run in runs)
+    if skipped and IN_CI:
+        say("CI=true: what is skipped above counts as failed")
+    failed = any(run.state == "FAILED" for run in runs)
+    return 1 if failed or (skipped and IN_CI) else 0
+
+
+def _venv(options: argparse.Namespace) -> int:
+    venvs.ensure(venvs.CHECKOUT / ".venv", find_all()[-1], set(options.extras))
+    return 0
+
+
+def _servers(options: argparse.Namespace) -> int:
+    leftovers.stop_all()
+    if options.action == "start":
+        databases = Databases(NAMES[1:])
+        databases.prepare(find_all()[-1:])
+        with ExitStack() as stack:
+            databases.start(stack, keep=True)
+        for name, reason in databases.missing.items():
+            say(f"SKIPPED {name}: {reason}")
+        for name in databases.present:
+            print(f"export {variable(name)}={databases.url(name, 'leasequeue')}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
