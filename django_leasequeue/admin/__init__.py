@@ -1,0 +1,12 @@
+"""Jobs and queues in Django's admin: see, find, requeue, cancel, pause.
+
+Nothing else in the package imports this one, so a project without `django.contrib.admin` loads.
+The classes serve a custom AdminSite as well: `site.register(Job, JobAdmin)`.
+"""
+
+from __future__ import annotations
+
+from django_leasequeue.admin.jobs import JobAdmin
+from django_leasequeue.admin.queues import QueueAdmin
+
+__all__ = ["JobAdmin", "QueueAdmin"]

@@ -1,0 +1,98 @@
+"""What an operator does to selected jobs: requeue, cancel, pause their queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from django_leasequeue.admin.base import OperatorAdmin
+from django_leasequeue.admin.bulk import GONE, MOST, Account, Selection, carry_out
+from django_leasequeue.admin.display import word
+from django_leasequeue.admin.lookup import queue_names
+from django_leasequeue.core import operate
+from django_leasequeue.models import Job, Queue
+from django_leasequeue.statuses import Status, sources_of
+
+__all__ = ["cancel_jobs", "pause_queues", "requeue_jobs"]
+
+_CANCELLED = sources_of(Status.CANCELLED)
+
+
+@admin.action(permissions=["requeue"], description=_("Requeue selected jobs: dead, cancelled"))
+def requeue_jobs(page: OperatorAdmin[Job], request: HttpRequest, matching: QuerySet[Job]) -> None:
+    """Make the selected jobs that are dead or cancelled ready again, and say how many were."""
+    account = _carry_out(page, request, matching, operate.requeue, operate.REQUEUED, "Requeued")
+    done = ngettext("%d job was requeued.", "%d jobs were requeued.", account.changed)
+    _tell(page, request, account, done, operate.REQUEUED)
+
+
+@admin.action(permissions=["cancel"], description=_("Cancel selected jobs, running ones too"))
+def cancel_jobs(page: OperatorAdmin[Job], request: HttpRequest, matching: QuerySet[Job]) -> None:
+    """Cancel the selected jobs that are not final yet, or dead, and say how many were."""
+    account = _carry_out(page, request, matching, operate.cancel, _CANCELLED, "Cancelled")
+    done = ngettext("%d job was cancelled.", "%d jobs were cancelled.", account.changed)
+    _tell(page, request, account, done, _CANCELLED)
+
+
+@admin.action(permissions=["pause"], description=_("Pause the queues of selected jobs"))
+def pause_queues(page: OperatorAdmin[Job], request: HttpRequest, matching: QuerySet[Job]) -> None:
+    """Put the queues on hold that the selected jobs are in, and say which were not yet."""
+    by, using = request.user.get_username(), matching.db
+    names = [name for name in queue_names(using) if matching.filter(queue_name=name).exists()]
+    paused = [name for name in names if operate.pause(name, by=by, using=using)]
+    page.log(request, Queue.objects.using(using).filter(name__in=paused), "Paused")
+    if paused:
+        page.message_user(request, _("Paused: %s.") % ", ".join(paused), messages.SUCCESS)
+    else:
+        page.message_user(request, _("No queue was paused: all were."), messages.WARNING)
+
+
+def _carry_out(
+    page: OperatorAdmin[Job],
+    request: HttpRequest,
+    matching: QuerySet[Job],
+    operation: Callable[..., list[int]],
+    sources: Sequence[Status],
+    message: str,
+) -> Account:
+    def log(changed: Sequence[Job]) -> None:
+        page.log(request, changed, message)
+
+    selection = Selection.of(request, matching, sources)
+    return carry_out(selection, operation, page.get_queryset(request), log)
+
+
+def _tell(
+    page: OperatorAdmin[Job],
+    request: HttpRequest,
+    account: Account,
+    done: str,
+    sources: Sequence[Status],
+) -> None:
+    """Show how many jobs changed, how many were left out and why, and whether there are more."""
+    said = [done % account.changed]
+    reasons = [
+        f"{count} {_reason(status, sources)}"
+        for status, count in sorted(account.left_out.items())
+        if count
+    ]
+    if reasons:
+        said.append(gettext("Left out: %s.") % ", ".join(reasons))
+    if account.more:
+        said.append(gettext("%d is the most at once: repeat it for the others.") % MOST)
+    whole = account.changed and len(said) == 1
+    page.message_user(request, " ".join(said), messages.SUCCESS if whole else messages.WARNING)
+
+
+def _reason(status: str, sources: Sequence[Status]) -> str:
+    """Return why a job was left out, from its status after the action."""
+    if status == GONE:
+        return gettext("gone")
+    if status in sources:
+        return gettext("%s but locked, or with a key that another job has") % word(status)
+    return word(status)

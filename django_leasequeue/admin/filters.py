@@ -1,0 +1,108 @@
+"""The job list's filters: each one's choices cost an index dive or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from django_leasequeue.admin.lookup import queue_names
+from django_leasequeue.codec import clean_text
+from django_leasequeue.conf import get_conf
+from django_leasequeue.models import Job
+from django_leasequeue.querysets import JobQuerySet
+from django_leasequeue.registry import registry
+from django_leasequeue.statuses import Status
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise
+
+__all__ = ["JobTypeFilter", "QueueFilter", "StatusFilter"]
+
+_MOST_QUEUES = 20
+
+_STATES: dict[str, tuple[_StrOrPromise, Callable[[JobQuerySet], JobQuerySet]]] = {
+    "ready": (_("ready, due now"), JobQuerySet.due),
+    "scheduled": (_("scheduled"), JobQuerySet.scheduled),
+    "retrying": (_("retrying"), JobQuerySet.retrying),
+    "reserved": (_("reserved"), JobQuerySet.reserved),
+    "expired": (_("reserved, lease expired"), JobQuerySet.expired),
+    "parked": (_("parked"), lambda jobs: jobs.filter(status=Status.PARKED)),
+    "done": (_("done"), lambda jobs: jobs.filter(status=Status.DONE)),
+    "dead": (_("dead"), JobQuerySet.dead),
+    "cancelled": (_("cancelled"), lambda jobs: jobs.filter(status=Status.CANCELLED)),
+}
+
+
+class StatusFilter(SimpleListFilter):
+    """By status, as the list words it; times are compared with the database's clock."""
+
+    title = _("status")
+    parameter_name = "status"
+
+    def lookups(
+        self, request: HttpRequest, model_admin: ModelAdmin[Any]
+    ) -> list[tuple[str, _StrOrPromise]]:
+        return [(value, label) for value, (label, _view) in _STATES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        value = self.value()
+        if value is None:
+            return queryset
+        if value not in _STATES or not isinstance(queryset, JobQuerySet):
+            return queryset.none()
+        return _STATES[value][1](queryset)
+
+
+class _NameFilter(SimpleListFilter):
+    """By an exact name; a name that is not among the choices, but in the URL, becomes one."""
+
+    def names(self) -> Iterable[str]:
+        """Return the names to choose from."""
+        raise NotImplementedError
+
+    def name(self) -> str | None:
+        """Return the name in the URL, as far as a database can hold it."""
+        value = self.value()
+        return None if value is None else clean_text(value)
+
+    def lookups(
+        self, request: HttpRequest, model_admin: ModelAdmin[Any]
+    ) -> list[tuple[str, _StrOrPromise]]:
+        names = {*self.names(), *filter(None, [self.name()])}
+        return [(name, name) for name in sorted(names)]
+
+
+class QueueFilter(_NameFilter):
+    """By queue; the first twenty are choices, the list's cells link to any other."""
+
+    title = _("queue")
+    parameter_name = "queue"
+
+    def names(self) -> Iterable[str]:
+        return queue_names(get_conf().DATABASE, _MOST_QUEUES)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        name = self.name()
+        return queryset if name is None else queryset.filter(queue_name=name)
+
+
+class JobTypeFilter(_NameFilter):
+    """By job type; the project's own are choices, the list's cells link to any other."""
+
+    title = _("job type")
+    parameter_name = "type"
+
+    def names(self) -> Iterable[str]:
+        return (job_type.name for job_type in registry)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        name = self.name()
+        if name is None:
+            return queryset
+        # The index on the type begins with the status: name them all, and it serves.
+        return queryset.filter(job_type=name, status__in=[status.value for status in Status])
