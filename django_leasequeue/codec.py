@@ -29,15 +29,13 @@ __all__ = [
 
 ERROR_TEXT_LENGTH = 4000
 _MAX_FRAMES = 40
-_MAX_DEPTH = 100  # MySQL refuses documents nested deeper (error 3157)
+_MAX_DEPTH = 31  # MariaDB refuses documents nested deeper (error 4025), MySQL those over 100
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
 def _check(value: Any, where: str, depth: int, seen: tuple[int, ...]) -> None:  # noqa: C901  (a table of types)
     """Raise ValueError or TypeError naming the place of the first value that cannot be stored."""
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"{where} is nested deeper than {_MAX_DEPTH} levels")
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
@@ -52,6 +50,8 @@ def _check(value: Any, where: str, depth: int, seen: tuple[int, ...]) -> None:  
     elif isinstance(value, dict | list):
         if id(value) in seen:
             raise ValueError(f"{where} contains itself")
+        if depth == _MAX_DEPTH:
+            raise ValueError(f"{where} is nested deeper than {_MAX_DEPTH} levels")
         _check_inside(value, where, depth + 1, (*seen, id(value)))
     else:
         raise TypeError(
@@ -150,7 +150,7 @@ def _own_frame(frames: list[tuple[str, int, str]]) -> str:
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  (a broken __str__ must not break the failure path)
+    except BaseException:  # noqa: BLE001  (a broken __str__, even one that exits)
         return "(its message cannot be shown)"
 
 

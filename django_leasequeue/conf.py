@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -19,7 +18,7 @@ __all__ = ["Conf", "get_conf"]
 
 
 def _number(name: str, value: Any, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ImproperlyConfigured(
             f"LEASEQUEUE[{name!r}] must be a number, not {value!r}. "
             "Convert values that come from the environment with int() or float()."

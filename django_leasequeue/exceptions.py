@@ -59,7 +59,7 @@ class KeyTaken(EnqueueError):
     `job_id` is the id of the job that has the key.
     """
 
-    def __init__(self, message: str, job_id: int) -> None:
+    def __init__(self, message: str, job_id: int = 0) -> None:
         super().__init__(message)
         self.job_id = job_id
 
@@ -93,7 +93,7 @@ class Skip(LeaseQueueError):
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = str(reason)
 
 
 class Snooze(LeaseQueueError):
@@ -105,7 +105,7 @@ class Snooze(LeaseQueueError):
     def __init__(self, delay: float | timedelta, reason: str = "") -> None:
         super().__init__(reason)
         self.delay = delay
-        self.reason = reason
+        self.reason = str(reason)
 
 
 class Retry(LeaseQueueError):
@@ -118,7 +118,7 @@ class Retry(LeaseQueueError):
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
         super().__init__(reason)
         self.delay = delay
-        self.reason = reason
+        self.reason = str(reason)
 
 
 class Reject(LeaseQueueError):
@@ -126,4 +126,4 @@ class Reject(LeaseQueueError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = str(reason)

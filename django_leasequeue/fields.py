@@ -65,6 +65,7 @@ class UtcDateTimeField(_DateTimeField):
     def from_db_value(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper
     ) -> datetime | None:
+        """Return the time as aware UTC."""
         return dialect_for(connection).as_utc(value)
 
     def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
@@ -107,6 +108,7 @@ class TokenField(_Field):
     def from_db_value(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper
     ) -> bytes | None:
+        """Return the token as bytes, whatever the driver gave."""
         return None if value is None else bytes(value)
 
     def to_python(self, value: Any) -> bytes | None:

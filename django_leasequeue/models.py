@@ -79,10 +79,12 @@ class Job(models.Model):
         default_permissions = ("view",)
         permissions = [("requeue_job", "Can requeue jobs"), ("cancel_job", "Can cancel jobs")]
         constraints = [
+            # The key first: with stale statistics PostgreSQL takes an index that begins with the
+            # queue for whatever names a queue, and reads all of its jobs.
             models.UniqueConstraint(
-                fields=["queue_name", "idempotency_key"], name="leasequeue_job_key"
+                fields=["idempotency_key", "queue_name"], name="leasequeue_job_key"
             ),
-            models.UniqueConstraint(fields=["queue_name", "live_key"], name="leasequeue_job_live"),
+            models.UniqueConstraint(fields=["live_key", "queue_name"], name="leasequeue_job_live"),
         ]
         indexes = [
             # Ascending throughout: MariaDB before 10.8 accepts DESC and ignores it.

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from django_leasequeue.codec import clean_text
 from django_leasequeue.exceptions import RejectedJob
 from django_leasequeue.retry import Backoff
 
@@ -137,8 +138,8 @@ def _check_parameters(job_type: Declaration) -> None:
 
 
 def _check_declaration(job_type: Declaration) -> None:
-    if not 1 <= len(job_type.name) <= 255:
-        _refuse(job_type, "the name must have 1 to 255 characters")
+    if not job_type.name or clean_text(job_type.name, 255) != job_type.name:
+        _refuse(job_type, "the name must have 1 to 255 characters that every database can store")
     _check_parameters(job_type)
     if inspect.iscoroutinefunction(job_type.handler) and job_type.atomic:
         _refuse(job_type, "atomic=True is for plain functions: a transaction is bound to a thread")

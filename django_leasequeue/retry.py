@@ -106,6 +106,6 @@ def as_seconds(value: Any) -> float:
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise ValueError(f"a delay is seconds or a timedelta, not {type(value).__name__}")
-    if math.isnan(seconds) or seconds < 0:
+    if not seconds >= 0:  # NaN as well; math.isnan would overflow on a huge int
         raise ValueError("a delay is at least 0 seconds")
     return float(min(seconds, MAX_DELAY))

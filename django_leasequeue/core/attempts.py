@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -25,9 +25,9 @@ _LOOK_UPS = 8
 class Fate(Enum):
     """What the database says of a lease that a write did not find."""
 
-    ENDED = "ended"  # an attempt row of this token exists: that outcome stands
+    ENDED = "ended"  # an attempt row of this token says that it ended so: that outcome stands
     HELD = "held"  # still reserved under this token, unexpired: somebody has the row locked
-    LOST = "lost"  # neither: nothing of this attempt may be written
+    LOST = "lost"  # neither, or it ended otherwise (expired, cancelled): nothing may be written
 
 
 def record(
@@ -79,12 +79,15 @@ def record_outcome(
         record(connection, cursor, leases, outcome.end, outcome.error, outcome.reason)
 
 
-def fates(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> dict[Lease, Fate]:
-    """Return what became of each lease, by plain reads; ENDED is final, so it is asked last."""
-    if not leases:
+def fates(connection: BaseDatabaseWrapper, ends: Mapping[Lease, End]) -> dict[Lease, Fate]:
+    """Return what became of each lease whose attempt was to end so, by plain reads.
+
+    ENDED is final, so it is asked last.
+    """
+    if not ends:
         return {}
     dialect = dialect_for(connection)
-    ids = sorted({lease.job_id for lease in leases})
+    ids = sorted({lease.job_id for lease in ends})
     held = {
         Lease(job_id, bytes(token))
         for job_id, token in ask(
@@ -92,31 +95,36 @@ def fates(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> dict[Leas
             tagged(
                 "fate",
                 f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-                f"WHERE id IN ({marks(ids)}) AND status = 'reserved' "
+                f"WHERE id IN ({marks(ids)}) AND {dialect.status} = 'reserved' "
                 f"AND lease_until > {dialect.now}",
             ),
             ids,
         )
     }
     ended = {
-        Lease(job_id, bytes(token))
-        for job_id, token in ask(
+        Lease(job_id, bytes(token)): outcome
+        for job_id, token, outcome in ask(
             connection,
             tagged(
                 "fate",
-                f"SELECT job_id, token FROM leasequeue_jobattempt WHERE job_id IN ({marks(ids)})",
+                "SELECT job_id, token, outcome FROM leasequeue_jobattempt"
+                f"{dialect.hint('leasequeue_attempt_token')} WHERE job_id IN ({marks(ids)})",
             ),
             ids,
         )
     }
     return {
-        lease: Fate.ENDED if lease in ended else Fate.HELD if lease in held else Fate.LOST
-        for lease in leases
+        lease: Fate.ENDED
+        if ended.get(lease) == end.value
+        else Fate.HELD
+        if lease in held
+        else Fate.LOST
+        for lease, end in ends.items()
     }
 
 
-def resolve(connection: BaseDatabaseWrapper, lease: Lease) -> Fate:
-    """Return what became of a lease after a COMMIT whose answer was lost.
+def resolve(connection: BaseDatabaseWrapper, lease: Lease, end: End) -> Fate:
+    """Return what became of a lease after a COMMIT of `end` whose answer was lost.
 
     A row that is still locked may belong to that COMMIT, under way on the server: it is asked
     again for some seconds. Raises the database's error when it cannot be reached.
@@ -138,7 +146,7 @@ def resolve(connection: BaseDatabaseWrapper, lease: Lease) -> Fate:
         if run(connection, free):
             break
         time.sleep(0.02 * 2**tried)
-    return fates(connection, [lease])[lease]
+    return fates(connection, {lease: end})[lease]
 
 
 def last_end(connection: BaseDatabaseWrapper, job_id: int) -> tuple[str, str]:

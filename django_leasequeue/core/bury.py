@@ -98,7 +98,8 @@ def _write(
         tagged(
             "bury",
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
-            f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) AND status = 'dead'",
+            f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
+            f"AND {dialect.status} = 'dead'",
         ),
         [*params, *ids],
     )
@@ -124,7 +125,8 @@ def _end(connection: BaseDatabaseWrapper, lease: Lease, change: str, params: lis
                 "bury",
                 f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
                 f"lease_token = NULL, updated_at = {dialect.stamp} WHERE id = %s "
-                f"AND status = 'dead' AND lease_token = %s AND lease_until > {dialect.now}",
+                f"AND {dialect.status} = 'dead' AND lease_token = %s "
+                f"AND lease_until > {dialect.now}",
             ),
             [*params, lease.job_id, lease.token],
         )

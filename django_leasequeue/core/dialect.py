@@ -36,6 +36,8 @@ class Dialect:
     later: ClassVar[str]
     #: A random hex text of 64 characters, the column default of idempotency_key.
     random_key: ClassVar[str]
+    #: The status column beside a condition on the id, written so that no index on it is taken.
+    status: ClassVar[str] = "status"
     skip_locked: ClassVar[str] = " FOR UPDATE SKIP LOCKED"
     wait_locked: ClassVar[str] = " FOR UPDATE"
     #: Follows SELECT on the unique index after a duplicate was met.
@@ -144,6 +146,12 @@ class MySQL(Dialect):
     def hint(self, index: str) -> str:
         return f" FORCE INDEX ({index})"
 
+    def trouble(self, error: BaseException) -> Trouble | None:
+        # mysqlclient's (0, "") for a connection in a state that it cannot name.
+        if isinstance(error, InterfaceError):
+            return Trouble.RECONNECT
+        return super().trouble(error)
+
     def is_unknown_commit(self, error: BaseException) -> bool:
         # 1180 tells of a lost certification ("149", rolled back) or of a lost primary component.
         lost = self.code_of(error) == 1180 and "149" not in str(error)
@@ -185,6 +193,8 @@ class PostgreSQL(Dialect):
     later = "((SELECT clock_timestamp()) + %s * interval '1 microsecond')"
     random_key = "encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex')"
     json_param = "%s::jsonb"
+    # Statistics taken while nothing was reserved promise that an index on the status reads nothing.
+    status = "(status || '')"
     text_type = 'varchar(%d) COLLATE "C"'
     ascii_type = 'varchar(%d) COLLATE "C"'
     token_type = "bytea"
@@ -231,6 +241,9 @@ class PostgreSQL(Dialect):
             f"SET statement_timeout = {statement}",
             f"SET lock_timeout = {lock}",
             "SET default_transaction_isolation = 'read committed'",
+            # A queue that the statistics do not know looks as cheap to sort as to range over.
+            "SET enable_sort = off",
+            "SET enable_seqscan = off",
         )
 
 
@@ -249,6 +262,12 @@ class SQLite(Dialect):
     text_type = ascii_type = "varchar(%d)"
     token_type = "BLOB"
     time_type = "datetime"
+
+    def hint(self, index: str) -> str:
+        if index == "PRIMARY":
+            return " NOT INDEXED"  # the rowid is none
+        # Indexes of unique constraints have names of SQLite's own.
+        return f" INDEXED BY {index}" if index in _SQLITE_INDEXES else ""
 
     def span(self, seconds: float) -> Any:
         return f"{seconds:+.6f} seconds"
@@ -270,6 +289,7 @@ class SQLite(Dialect):
 
 
 _MULTI_STATEMENTS = 1 << 16
+_SQLITE_INDEXES = frozenset({"leasequeue_job_claim", "leasequeue_job_recover"})
 
 
 def _whole(seconds: float) -> int:

@@ -223,7 +223,7 @@ def _replace(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> 
                 f"UPDATE leasequeue_job SET job_type = %s, payload = {dialect.json_param}, "
                 f"priority = %s, max_attempts = %s, max_crashes = %s, timeout = %s, "
                 f"available_at = {available}, expires_at = {expires}, "
-                f"updated_at = {dialect.stamp} WHERE id = %s AND status = 'ready'",
+                f"updated_at = {dialect.stamp} WHERE id = %s AND {dialect.status} = 'ready'",
             ),
             [
                 request.job_type,

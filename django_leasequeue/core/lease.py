@@ -9,14 +9,11 @@ from typing import NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 from django_leasequeue.exceptions import LeaseLost
 
-__all__ = ["FENCE", "Claimed", "Lease", "Renewal", "fence_params", "hold_within", "renew"]
-
-#: The condition of every write by a lease's holder; parameters by `fence_params`.
-FENCE = "status = 'reserved' AND lease_token IN ({tokens}) AND lease_until > {now}"
+__all__ = ["Claimed", "Lease", "Renewal", "fence", "hold_within", "renew"]
 
 
 class Lease(NamedTuple):
@@ -64,9 +61,14 @@ class Renewal(NamedTuple):
     pending: tuple[Lease, ...]
 
 
-def fence_params(leases: Sequence[Lease]) -> list[bytes]:
-    """Return the distinct tokens of `leases`, in a fixed order."""
-    return sorted({lease.token for lease in leases})
+def fence(dialect: Dialect, leases: Sequence[Lease]) -> tuple[str, list[bytes]]:
+    """Return the condition of every write by the holder of `leases`, and its parameters."""
+    tokens = sorted({lease.token for lease in leases})
+    condition = (
+        f"{dialect.status} = 'reserved' AND lease_token IN ({marks(tokens)}) "
+        f"AND lease_until > {dialect.now}"
+    )
+    return condition, tokens
 
 
 def renew(connection: BaseDatabaseWrapper, leases: Sequence[Lease], seconds: float) -> Renewal:
@@ -100,14 +102,14 @@ def hold_within(
     the lease is not held any more.
     """
     dialect = dialect_for(connection)
-    fence = FENCE.format(tokens="%s", now=dialect.now)
+    held, tokens = fence(dialect, [lease])
     cursor.execute(
         tagged(
             "hold",
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} "
-            f"SET lease_until = {dialect.later} WHERE id = %s AND {fence}",
+            f"SET lease_until = {dialect.later} WHERE id = %s AND {held}",
         ),
-        [dialect.span(seconds), lease.job_id, lease.token],
+        [dialect.span(seconds), lease.job_id, *tokens],
     )
     if cursor.rowcount != 1:
         raise LeaseLost(f"job {lease.job_id}: the lease was lost before its effects")
@@ -126,8 +128,8 @@ def _renew(
         tagged(
             "renew",
             f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND status = 'reserved' AND lease_until > {dialect.now} "
-            f"ORDER BY id{dialect.skip_locked}",
+            f"WHERE id IN ({marks(ids)}) AND {dialect.status} = 'reserved' "
+            f"AND lease_until > {dialect.now} ORDER BY id{dialect.skip_locked}",
         ),
         ids,
     )
@@ -135,14 +137,13 @@ def _renew(
     mine = sorted(locked & wanted)
     if not mine:
         return set()
-    tokens = fence_params(mine)
-    fence = FENCE.format(tokens=marks(tokens), now=dialect.now)
+    held, tokens = fence(dialect, mine)
     cursor.execute(
         tagged(
             "renew",
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} "
             f"SET lease_until = {dialect.later}, updated_at = {dialect.stamp} "
-            f"WHERE id IN ({marks(mine)}) AND {fence}",
+            f"WHERE id IN ({marks(mine)}) AND {held}",
         ),
         [dialect.span(seconds), *(lease.job_id for lease in mine), *tokens],
     )
@@ -160,7 +161,8 @@ def _still_held(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> set
         tagged(
             "renew",
             f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND status = 'reserved' AND lease_until > {dialect.now}",
+            f"WHERE id IN ({marks(ids)}) AND {dialect.status} = 'reserved' "
+            f"AND lease_until > {dialect.now}",
         ),
         ids,
     )

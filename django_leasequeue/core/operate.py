@@ -19,7 +19,7 @@ from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.lease import Lease
 from django_leasequeue.core.recover import BATCH, recover_batch
 from django_leasequeue.core.request import build_request
-from django_leasequeue.core.transaction import marks, run, tagged
+from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 from django_leasequeue.models import Job, Queue
 from django_leasequeue.outcomes import End
 from django_leasequeue.statuses import Status, sources_of
@@ -149,11 +149,20 @@ def _operate(jobs: Jobs, using: str | None, sources: Sequence[Status], change: _
 def _one_chunk(
     connection: BaseDatabaseWrapper, ids: _Ids, sources: Sequence[Status], change: _Change
 ) -> tuple[set[int], _Ids]:
-    def work(cursor: CursorWrapper) -> tuple[set[int], _Ids]:
-        rows = _lock(connection, cursor, ids, sources)
-        return {row.id for row in rows}, change(connection, cursor, rows)
+    changed: _Ids = []
 
-    return run(connection, work)
+    def work(cursor: CursorWrapper) -> set[int]:
+        rows = _lock(connection, cursor, ids, sources)
+        changed[:] = change(connection, cursor, rows)
+        return {row.id for row in rows}
+
+    try:
+        return run(connection, work), changed
+    except CommitUnknown:
+        # All of it was committed, or nothing: what has left its source was changed by this.
+        left = set(_left(connection, changed, sources))
+        applied = [job_id for job_id in changed if job_id not in left]
+        return set(applied), applied
 
 
 def _left(connection: BaseDatabaseWrapper, ids: _Ids, sources: Sequence[Status]) -> _Ids:
@@ -176,7 +185,7 @@ def _lock(
             "operate",
             f"SELECT id, status, lease_token, key_hash FROM leasequeue_job"
             f"{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
-            f"AND status IN ({marks(statuses)}) ORDER BY id{dialect.skip_locked}",
+            f"AND {dialect.status} IN ({marks(statuses)}) ORDER BY id{dialect.skip_locked}",
         ),
         [*ids, *(status.value for status in statuses)],
     )
@@ -199,7 +208,7 @@ def _update(
             "operate",
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
             f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
-            f"AND status IN ({marks(statuses)})",
+            f"AND {dialect.status} IN ({marks(statuses)})",
         ),
         [*params, *ids, *(status.value for status in statuses)],
     )
@@ -223,10 +232,12 @@ def _cancel(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequen
 
 
 def _requeue(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequence[_Row]) -> _Ids:
+    stamp = dialect_for(connection).stamp
     change = (
-        f"status = 'ready', available_at = {dialect_for(connection).stamp}, attempts = 0, "
-        "crashes = 0, releases = 0, bury_tries = 0, lease_token = NULL, lease_until = NULL, "
-        "finished_at = NULL"
+        f"status = 'ready', available_at = {stamp}, attempts = 0, crashes = 0, releases = 0, "
+        "bury_tries = 0, lease_token = NULL, lease_until = NULL, finished_at = NULL, "
+        # An expiry that is past would cancel the job again at its next claim.
+        f"expires_at = CASE WHEN expires_at <= {stamp} THEN NULL ELSE expires_at END"
     )
     plain = [row.id for row in rows if row.key_hash is None]
     _update(connection, cursor, plain, change, [], REQUEUED)

@@ -63,17 +63,17 @@ def _recover(connection: BaseDatabaseWrapper, cursor: CursorWrapper, limit: int)
     for job_id, token, job_type, queue, worker, *counters in cursor.fetchall():
         budget = Budget(*counters)
         status = transition(Outcome(End.EXPIRED), budget).status
-        leases.append(Lease(job_id, bytes(token or b"")))
+        if token is not None:  # NULL: made by somebody's SQL, not by a claim; no attempt to record
+            leases.append(Lease(job_id, bytes(token)))
         found.setdefault(status, []).append(
             Recovered(job_id, job_type, queue, budget.attempts, worker, status)
         )
-    if not leases:
-        return []
     for status, recovered in found.items():
         ids = [job.job_id for job in recovered]
         held = [lease for lease in leases if lease.job_id in set(ids)]
         text = DEAD_ERROR if status is Status.DEAD else BACK_ERROR
-        record(connection, cursor, held, End.EXPIRED, text=text)
+        if held:
+            record(connection, cursor, held, End.EXPIRED, text=text)
         _take_back(dialect, cursor, sorted(ids), status, text)
     return [job for recovered in found.values() for job in recovered]
 
@@ -92,7 +92,7 @@ def _take_back(
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET status = %s, {change}, "
             "lease_token = NULL, releases = 0, crashes = crashes + 1, last_error = %s, "
             f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
-            f"AND status = 'reserved' AND lease_until <= {dialect.now}",
+            f"AND {dialect.status} = 'reserved' AND lease_until <= {dialect.now}",
         ),
         [status.value, text, *ids],
     )

@@ -17,7 +17,7 @@ from django.db.backends.utils import CursorWrapper
 from django_leasequeue.codec import clean_text
 from django_leasequeue.core.attempts import Fate, fates, record_outcome
 from django_leasequeue.core.dialect import Dialect, dialect_for, trouble
-from django_leasequeue.core.lease import FENCE, Lease, fence_params
+from django_leasequeue.core.lease import Lease, fence
 from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 from django_leasequeue.exceptions import LeaseLost
 from django_leasequeue.outcomes import (
@@ -71,9 +71,9 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
     """Write the endings that still hold their lease and return what became of each, in order.
 
     An attempt row and the job's new status commit together. An ending whose lease is gone writes
-    nothing and is LOST, unless its attempt row exists already (an earlier COMMIT whose answer was
-    lost): then that outcome stands and it is SETTLED. On an error that repeating cannot help the
-    endings are written one by one, and one that cannot be stored becomes a failed attempt.
+    nothing and is LOST, unless its attempt row says already that it ended so (an earlier COMMIT
+    whose answer was lost): then that stands and it is SETTLED. On an error that repeating cannot
+    help the endings are written one by one, and one that cannot be stored becomes a failed attempt.
     """
     if not endings:
         return []
@@ -87,7 +87,7 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
         if len(endings) > 1:
             return [result for ending in endings for result in settle(connection, [ending])]
         statuses = _write(connection, [Ending(endings[0].lease, _unstorable(endings[0].outcome))])
-    missing = [ending.lease for ending in endings if ending.lease not in statuses]
+    missing = {lease: outcome.end for lease, outcome in endings if lease not in statuses}
     fate_of = fates(connection, missing)
     return [
         Settled(ending, Verdict.SETTLED, statuses[ending.lease])
@@ -155,7 +155,7 @@ def _lock(dialect: Dialect, cursor: CursorWrapper, leases: Sequence[Lease]) -> d
             "settle",
             "SELECT id, lease_token, attempts, max_attempts, crashes, max_crashes, releases "
             f"FROM leasequeue_job{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
-            f"AND status = 'reserved' AND lease_until > {dialect.now} "
+            f"AND {dialect.status} = 'reserved' AND lease_until > {dialect.now} "
             f"ORDER BY id{dialect.skip_locked}",
         ),
         ids,
@@ -173,14 +173,13 @@ def _update(
 ) -> None:
     """Write one group's new state under the fence. Raises _Mismatch when a row escaped it."""
     ids = sorted(lease.job_id for lease in leases)
-    tokens = fence_params(leases)
     columns, params = _assignments(dialect, change, outcome)
-    fence = FENCE.format(tokens=marks(tokens), now=dialect.now)
+    held, tokens = fence(dialect, leases)
     cursor.execute(
         tagged(
             "settle",
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {', '.join(columns)} "
-            f"WHERE id IN ({marks(ids)}) AND {fence}",
+            f"WHERE id IN ({marks(ids)}) AND {held}",
         ),
         [*params, *ids, *tokens],
     )

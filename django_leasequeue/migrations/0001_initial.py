@@ -185,10 +185,10 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("queue_name", "idempotency_key"), name="leasequeue_job_key"
+                        fields=("idempotency_key", "queue_name"), name="leasequeue_job_key"
                     ),
                     models.UniqueConstraint(
-                        fields=("queue_name", "live_key"), name="leasequeue_job_live"
+                        fields=("live_key", "queue_name"), name="leasequeue_job_live"
                     ),
                 ],
             },

@@ -44,6 +44,7 @@ class Completion:
         connection = connections[self.alias]
         committed: list[bool] = []
         held_back: list[bool] = []
+        endings: list[Outcome] = []
         try:
             with transaction.atomic(using=self.alias, durable=True):
                 transaction.on_commit(lambda: committed.append(True), using=self.alias)
@@ -51,15 +52,15 @@ class Completion:
                     self._hold(connection)
                 with guarded(connection) as check:
                     yield
-                    ending = outcome()
+                    endings.append(outcome())
                     check()
                 held_back.append(self.interrupts.hold_back())
                 with connection.cursor() as cursor:
-                    finish_within(connection, cursor, self.job.lease, ending)
+                    finish_within(connection, cursor, self.job.lease, endings[0])
         except Exception as error:
             if committed:
                 _log_callback(self.job, error)
-            elif not (held_back and _stood(connection, self.job, error)):
+            elif not (held_back and _stood(connection, self.job, endings[0], error)):
                 raise
             committed.append(True)
         finally:
@@ -73,12 +74,14 @@ class Completion:
             hold_within(connection, cursor, self.job.lease, self.job.seconds)
 
 
-def _stood(connection: BaseDatabaseWrapper, job: Claimed, error: Exception) -> bool:
+def _stood(
+    connection: BaseDatabaseWrapper, job: Claimed, ending: Outcome, error: Exception
+) -> bool:
     """Tell whether a COMMIT whose answer was lost was applied; False for any other error."""
     if not is_unknown_commit(connection, error):
         return False
     connection.close()
-    return resolve(connection, job.lease) is Fate.ENDED
+    return resolve(connection, job.lease, ending.end) is Fate.ENDED
 
 
 def _log_callback(job: Claimed, error: Exception) -> None:

@@ -74,6 +74,7 @@ class Executor:
                 interrupts=self.interrupts,
                 stopping=self.stopping,
             )
+            context.ensure_lease()  # the process may have stood still since the claim
             started = True
             with self.interrupts.window():
                 outcome = _call(declaration, context, payload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -44,3 +45,4 @@ class Recovery:
                         error="lease expired",
                     )
         self._due = ticks() + self._every
+        log_event("recovery_passed", level=logging.DEBUG)

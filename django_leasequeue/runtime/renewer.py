@@ -77,6 +77,13 @@ class Renewer:
         since = ticks()
         renewal = renew(connection, [hold.lease for hold in holds], seconds)
         renewed, lost = set(renewal.renewed), set(renewal.lost)
+        log_event(
+            "leases_renewed",
+            level=logging.DEBUG,
+            count=len(renewed),
+            lost=len(lost),
+            pending=len(renewal.pending),
+        )
         for hold in holds:
             if hold.lease in renewed:
                 hold.extend(since)

@@ -57,6 +57,7 @@ def settle_held(
             settled = Settled(ending, Verdict.PENDING)
         if settled.verdict is not Verdict.PENDING:
             return settled
+        log_event("settlement_pending", level=logging.DEBUG, job_id=hold.lease.job_id)
         if ticks() >= give_up or hold.lost:
             return Settled(ending, Verdict.LOST)
         time.sleep(random.uniform(0.05, 0.25))

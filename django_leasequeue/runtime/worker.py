@@ -77,6 +77,7 @@ class WorkerOptions:
     def __post_init__(self) -> None:
         if self.database not in connections:
             raise ImproperlyConfigured(f"{self.database!r} is no alias in DATABASES.")
+        _check_transactions(self.database)
         try:
             parse_queues(self.queues)
         except ValueError as error:
@@ -90,6 +91,21 @@ class WorkerOptions:
         if not 0 < len(self.name) <= 100:
             raise ImproperlyConfigured("--name must have 1 to 100 characters.")
         _check_lease(min(self.lease, *(kind.lease or self.lease for kind in registry), self.lease))
+
+
+def _check_transactions(database: str) -> None:
+    """Refuse connections on which a handler's commit would not be a commit."""
+    connection = connections[database]
+    if not connection.settings_dict["AUTOCOMMIT"]:
+        raise ImproperlyConfigured(
+            f"DATABASES[{database!r}] has AUTOCOMMIT off: nothing that a handler commits would be "
+            "committed. Give the worker settings with AUTOCOMMIT on."
+        )
+    if connection.in_atomic_block:
+        raise ImproperlyConfigured(
+            "The worker was started inside a transaction: it would see an old state for ever and "
+            "commit nothing. Start it outside atomic()."
+        )
 
 
 def _check_lease(shortest: float) -> None:
@@ -188,7 +204,6 @@ class Worker:
         while True:
             try:
                 wait = self.turn()
-                self.outage.over()
             except Exception as error:
                 if self.shutdown.stopping and self.outage.covers(self._project(), error):
                     return
@@ -217,7 +232,9 @@ class Worker:
             return None
         since = ticks()
         jobs = claim(self.connection, self.lanes, 1, self.claim_settings)
+        self.outage.over()
         if not jobs:
+            log_event("claim_empty", level=logging.DEBUG, worker=self.name)
             return None if self._drained() else self.poll.wait_seconds()
         jobs_claimed.send_robust(sender=type(self), worker=self.name, jobs=jobs)
         if self._is_stopping():
