@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from django.apps import apps
 from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
 
 from django_leasequeue.core.enqueue import aenqueue, enqueue, enqueue_many
+from django_leasequeue.core.request import OptionsUsing
 from django_leasequeue.models import Job
 from django_leasequeue.registry import Declaration, registry
 
@@ -20,18 +21,19 @@ __all__ = ["JobType", "job"]
 class JobType(Declaration):
     """A declared handler. Calling it calls the plain function; `enqueue` makes a job of it."""
 
-    options: dict[str, Any] = field(default_factory=dict)
+    options: OptionsUsing = field(default_factory=OptionsUsing)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.handler(*args, **kwargs)
 
-    def using(self, **options: Any) -> JobType:
+    def using(self, **options: Unpack[OptionsUsing]) -> JobType:
         """Return this job type with options for its next enqueues.
 
         Takes every option of `enqueue` (`key`, `queue`, `delay`, `run_after`, `priority`,
         `max_attempts`, `using`, …); they are checked when a job is enqueued.
         """
-        return replace(self, options={**self.options, **options})
+        merged: OptionsUsing = {**self.options, **options}
+        return replace(self, options=merged)
 
     def enqueue(self, *args: Any, **payload: Any) -> Job:
         """Enqueue one job; arguments are bound to the handler's parameter names.
@@ -51,7 +53,7 @@ class JobType(Declaration):
 
         All are written in one transaction or none is. Raises as `enqueue` does.
         """
-        options = dict(self.options)
+        options = self.options.copy()
         using = options.pop("using", None)
         jobs = [(self, self.payload_from((), payload), options) for payload in payloads]
         return enqueue_many(jobs, using=using)

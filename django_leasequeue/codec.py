@@ -75,6 +75,28 @@ def _check_inside(
         _check(item, f"{where}[{key[:40]!r}]", depth, seen)
 
 
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _whole(value: Any) -> Any:
+    """Return `value` with all digits of its floats from 1e16.
+
+    PostgreSQL makes an integer of "1.2e+16", and its shortest digits are not the same number.
+    """
+    if isinstance(value, float) and abs(value) >= 1e16:
+        return int(value)
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return {key: _whole(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _integer(digits: str) -> int | float:
+    """Return a JSON integer; past 64 bit it was a float, and may be sent again as one."""
+    number = int(digits)
+    return number if _INT_MIN <= number <= _INT_MAX else float(number)
+
+
 def encode(value: Any, *, what: str, limit: int) -> str:
     """Return `value` as JSON text that every supported server stores unchanged in value.
 
@@ -82,7 +104,9 @@ def encode(value: Any, *, what: str, limit: int) -> str:
     Raises TypeError for types JSON lacks and ValueError for everything else that is refused.
     """
     _check(value, what, 0, ())
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _dumps(value)
+    if "e+" in text:
+        text = _dumps(_whole(value))
     size = len(text.encode())
     if size > limit:
         raise ValueError(
@@ -95,8 +119,8 @@ def encode(value: Any, *, what: str, limit: int) -> str:
 def decode_payload(text: str | bytes) -> dict[str, Any]:
     """Return the payload of a claimed job. Raises RejectedJob when it is no JSON object."""
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = json.loads(text, parse_int=_integer)
+    except (ValueError, OverflowError, RecursionError):
         raise RejectedJob("Malformed job payload: not JSON") from None
     if not isinstance(value, dict):
         raise RejectedJob("Malformed job payload: not a JSON object")

@@ -24,7 +24,7 @@ __all__ = ["ClaimSettings", "claim", "read_claimed", "read_jobs"]
 
 USED_UP_ERROR = "Attempts used up before this claim"
 PAST_EXPIRY_ERROR = "Expired before it was claimed"
-_ROUNDS = 3
+_ROUNDS = 200  # of jobs that all came to nothing, before other lanes have their turn
 _LOOK_UPS = 8
 
 _COLUMNS = (

@@ -107,6 +107,10 @@ class Dialect:
         """Tell whether `error`, raised by COMMIT, leaves open what the server did."""
         return self.trouble(error) is Trouble.RECONNECT
 
+    def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
+        """Tell whether plain reads in a transaction all show the state of its first one."""
+        return False
+
     def prologue(self, connection: BaseDatabaseWrapper) -> tuple[str, ...]:
         """Return what must run before `begin` on a connection with the project's own settings."""
         return ()
@@ -157,8 +161,11 @@ class MySQL(Dialect):
         lost = self.code_of(error) == 1180 and "149" not in str(error)
         return lost or super().is_unknown_commit(error)
 
+    def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
+        return getattr(connection, "isolation_level", None) != "read committed"
+
     def prologue(self, connection: BaseDatabaseWrapper) -> tuple[str, ...]:
-        if getattr(connection, "isolation_level", None) == "read committed":
+        if not self.keeps_snapshot(connection):
             return ()
         # Under REPEATABLE READ a range that is locked for update blocks every insert into it.
         return ("SET TRANSACTION ISOLATION LEVEL READ COMMITTED",)

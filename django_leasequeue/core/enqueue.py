@@ -1,15 +1,15 @@
 """Enqueue: one INSERT in the caller's transaction; a taken key returns the job that has it.
 
 A duplicate never locks the job's row (an upsert would hold it until the caller commits and starve
-the running job's renewal): plain INSERT and a share lock on the key's index entry on MySQL and
-MariaDB, ON CONFLICT DO NOTHING elsewhere.
+the running job's renewal): on MySQL and MariaDB a key is looked for without a lock and then
+inserted plainly, elsewhere it is ON CONFLICT DO NOTHING.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, connections
@@ -18,7 +18,7 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.dialect import Dialect, dialect_for
-from django_leasequeue.core.request import Request, build_request
+from django_leasequeue.core.request import Options, OptionsUsing, Request, build_request
 from django_leasequeue.core.transaction import (
     CommitUnknown,
     in_transaction,
@@ -44,14 +44,15 @@ def enqueue(
     payload: Mapping[str, Any] | None = None,
     *,
     using: str | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Job:
     """Enqueue a job and return it.
 
     Options: `queue`, `key`, `key_until` ("forever" or "finished"), `on_conflict` ("return",
     "replace" or "raise"), `priority` (-100 to 100, larger first), `delay` (seconds or timedelta)
-    or `run_after` (datetime), `expires` (seconds, timedelta or datetime: cancelled if not begun
-    by then), `max_attempts`, `timeout` (seconds one attempt may run), `using` (database alias).
+    or `run_after` (datetime), `expires` (seconds, timedelta or datetime: cancelled instead of
+    claimed after that, a retry as well), `max_attempts`, `timeout` (seconds one attempt may run),
+    `using` (database alias).
 
     The job commits with the caller's transaction, or not at all. When `key` is taken the job that
     has it is returned with `created` False: unchanged ("return"), with this payload, priority,
@@ -68,7 +69,7 @@ def enqueue(
 
 
 def enqueue_many(
-    jobs: Iterable[tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str, Any]]],
+    jobs: Iterable[tuple[str | Declaration, Mapping[str, Any] | None, Options]],
     *,
     using: str | None = None,
     batch_size: int = 1000,
@@ -90,8 +91,10 @@ def enqueue_many(
 
     def work(cursor: CursorWrapper) -> dict[tuple[str, str], tuple[int, bool]]:
         found: dict[tuple[str, str], tuple[int, bool]] = {}
-        distinct = list({request.identity: request for request in reversed(requests)}.values())
-        for shape in _by_shape(connection, reversed(distinct)):
+        distinct: dict[tuple[str, str], Request] = {}
+        for request in requests:
+            distinct.setdefault(request.identity, request)
+        for shape in _by_shape(connection, distinct.values()):
             for start in range(0, len(shape), batch_size):
                 _insert_batch(connection, cursor, shape[start : start + batch_size], found)
         return found
@@ -101,21 +104,25 @@ def enqueue_many(
 
 
 async def aenqueue(
-    job_type: str | Declaration, payload: Mapping[str, Any] | None = None, **options: Any
+    job_type: str | Declaration,
+    payload: Mapping[str, Any] | None = None,
+    **options: Unpack[OptionsUsing],
 ) -> Job:
     """Do what `enqueue` does, from a coroutine."""
     return await sync_to_async(enqueue)(job_type, payload, **options)
 
 
 async def aenqueue_many(
-    jobs: Iterable[tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str, Any]]],
-    **options: Any,
+    jobs: Iterable[tuple[str | Declaration, Mapping[str, Any] | None, Options]],
+    *,
+    using: str | None = None,
+    batch_size: int = 1000,
 ) -> list[Job]:
     """Do what `enqueue_many` does, from a coroutine."""
-    return await sync_to_async(enqueue_many)(jobs, **options)
+    return await sync_to_async(enqueue_many)(jobs, using=using, batch_size=batch_size)
 
 
-def _request(job: tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str, Any]]) -> Request:
+def _request(job: tuple[str | Declaration, Mapping[str, Any] | None, Options]) -> Request:
     job_type, payload, options = job
     return build_request(job_type, payload, **options)
 
@@ -157,6 +164,11 @@ def _insert(connection: BaseDatabaseWrapper, request: Request) -> tuple[int, boo
     shape, params = _row(dialect, request)
     insert = f"INSERT INTO leasequeue_job ({_COLUMNS}) VALUES {shape}"
     with connection.cursor() as cursor:
+        # A duplicate that InnoDB meets at an INSERT is locked until the caller commits, and so is
+        # the gap before it, where other producers insert: only a race may get that far.
+        looks = request.keyed and not dialect.on_conflict
+        if looks and (job_id := _holder(dialect, cursor, request)) is not None:
+            return job_id, False
         while True:
             if dialect.on_conflict:
                 sql = f"{insert} ON CONFLICT DO NOTHING RETURNING id"
@@ -170,16 +182,18 @@ def _insert(connection: BaseDatabaseWrapper, request: Request) -> tuple[int, boo
                 except IntegrityError as error:
                     if not dialect.is_duplicate(error):
                         raise
-            if (job_id := _holder(dialect, cursor, request)) is not None:
+            if (job_id := _holder(dialect, cursor, request, dialect.share_lock)) is not None:
                 return job_id, False
             # The job that had the key was removed in between: the key is free again.
 
 
-def _holder(dialect: Dialect, cursor: CursorWrapper, request: Request) -> int | None:
+def _holder(
+    dialect: Dialect, cursor: CursorWrapper, request: Request, lock: str = ""
+) -> int | None:
     """Return the id of the job that has the request's key.
 
-    A locking read, for a plain one would not see a job that was committed after this
-    transaction's snapshot; it reads the index alone, so the job's row stays free.
+    Without a `lock` a job that was committed after this transaction's snapshot is not seen. With
+    one it is; the read is of the index alone, so the job's row stays free.
     """
     column, index = (
         ("live_key", "leasequeue_job_live")
@@ -193,7 +207,7 @@ def _holder(dialect: Dialect, cursor: CursorWrapper, request: Request) -> int | 
         tagged(
             "enqueue",
             f"SELECT id FROM leasequeue_job{dialect.hint(index)} "
-            f"WHERE queue_name = %s AND {column} = %s{dialect.share_lock}",
+            f"WHERE queue_name = %s AND {column} = %s{lock}",
         ),
         list(request.identity),
     )

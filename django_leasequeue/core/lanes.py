@@ -71,7 +71,7 @@ class Lanes:
     _cache: list[tuple[str, list[Lane]]] = field(default_factory=list)
     _read_at: float = float("-inf")
     _states: dict[Lane, _State] = field(default_factory=dict)
-    _turn: int = 0
+    _last: str = ""
 
     def ordered(self, connection: BaseDatabaseWrapper) -> list[Lane]:
         """Return the lanes to look at now, best first."""
@@ -83,8 +83,10 @@ class Lanes:
             ]
             self._read_at = now
         groups = self._cache
-        if self.queues == (ALL_QUEUES,) and groups:
-            start = self._turn % len(groups)
+        if self.queues == (ALL_QUEUES,):
+            # After the queue last served, not by counting: queues without jobs take no turns.
+            names = [queue for queue, _lanes in groups]
+            start = names.index(self._last) + 1 if self._last in names else 0
             groups = groups[start:] + groups[:start]
         return [lane for _queue, lanes in groups for lane in lanes]
 
@@ -105,7 +107,7 @@ class Lanes:
         """Note that a claim took jobs up to `mark`; `full`: as many as it asked for."""
         state = self._states.setdefault(lane, _State())
         state.mark, state.busy, state.seen = mark, full, time.monotonic()
-        self._turn += 1
+        self._last = lane.queue
 
     def empty(self, lane: Lane) -> None:
         """Note that a claim found the lane empty."""

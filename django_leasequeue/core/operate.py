@@ -221,7 +221,7 @@ def _cancel(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequen
         if row.status == Status.RESERVED and row.token is not None
     ]
     if running:
-        record(connection, cursor, running, End.CANCELLED)
+        record(connection, cursor, running, End.CANCELLED, text="Cancelled while it ran")
     ids = [row.id for row in rows]
     change = (
         "status = 'cancelled', live_key = NULL, lease_token = NULL, lease_until = NULL, "

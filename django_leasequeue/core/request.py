@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from django.utils import timezone
 
@@ -17,10 +17,32 @@ from django_leasequeue.exceptions import EnqueueError, RejectedJob
 from django_leasequeue.registry import Declaration, registry
 from django_leasequeue.retry import as_seconds
 
-__all__ = ["Conflict", "KeyUntil", "Request", "build_request"]
+__all__ = ["Conflict", "KeyUntil", "Options", "OptionsUsing", "Request", "build_request"]
 
 Conflict = Literal["return", "replace", "raise"]
 KeyUntil = Literal["forever", "finished"]
+
+
+class Options(TypedDict, total=False):
+    """The options of an enqueue, as `enqueue` describes them."""
+
+    queue: str | None
+    key: str | None
+    key_until: KeyUntil
+    on_conflict: Conflict
+    priority: int | None
+    delay: float | timedelta | None
+    run_after: datetime | None
+    expires: datetime | float | timedelta | None
+    max_attempts: int | None
+    timeout: float | timedelta | None
+
+
+class OptionsUsing(Options, total=False):
+    """The same, and the alias of the queue's database."""
+
+    using: str | None
+
 
 _LATEST_YEAR = 9000  # every server's range, with room for time zones and backoffs
 

@@ -105,10 +105,15 @@ def repeat(connection: BaseDatabaseWrapper, statement: Callable[[], T]) -> T:
             return statement()
         except (DatabaseError, InterfaceError) as error:
             asks = trouble(connection, error)
-            if tried == TRIES or asks is None or in_transaction(connection):
+            if in_transaction(connection):
                 raise
+            # The caller's next statement is to find a connection that works.
             if asks is Trouble.RECONNECT:
                 connection.close()
+            elif asks is None:
+                connection.close_if_unusable_or_obsolete()  # a packet too large ends it (1153)
+            if asks is None or tried == TRIES:
+                raise
             time.sleep(random.uniform(0, 0.01 * 2**tried))
     raise AssertionError("unreachable")
 

@@ -9,7 +9,7 @@ from django_leasequeue.conf import get_conf
 from django_leasequeue.events import log_event
 from django_leasequeue.exceptions import Retry
 from django_leasequeue.registry import Declaration
-from django_leasequeue.retry import Backoff, Exponential, as_seconds
+from django_leasequeue.retry import MAX_DELAY, Backoff, Exponential, as_seconds
 
 __all__ = ["delay_after"]
 
@@ -20,17 +20,18 @@ def delay_after(
     """Return seconds until the next attempt; never raises.
 
     `Retry(delay=…)` wins, then the job type's backoff, then the setting. A backoff that raises or
-    returns what is no delay is logged, and the shipped default stands in for it.
+    returns what is no delay, an overflow included, is logged, and the shipped default stands in
+    for it.
     """
     try:
         if isinstance(error, Retry) and error.delay is not None:
-            return as_seconds(error.delay)
+            return _in_sight(error.delay)
         chosen = (declaration and declaration.backoff) or get_conf().BACKOFF
         delay = _ask(chosen, error, context, attempt)
         if delay is None:
             delay = _ask(get_conf().BACKOFF, error, context, attempt)
-        return Exponential().delay_for(attempt) if delay is None else as_seconds(delay)
-    except Exception as failure:  # noqa: BLE001  (project code must not break the failure path)
+        return Exponential().delay_for(attempt) if delay is None else _in_sight(delay)
+    except BaseException as failure:  # noqa: BLE001  (project code must not break the failure path)
         log_event(
             "backoff_failed",
             level=logging.ERROR,
@@ -38,6 +39,14 @@ def delay_after(
             error=type(failure).__qualname__,
         )
         return Exponential().delay_for(attempt)
+
+
+def _in_sight(delay: Any) -> float:
+    """Return a delay in seconds; ValueError for what cannot be meant, as a sum that overflowed."""
+    seconds = as_seconds(delay)
+    if seconds >= MAX_DELAY:
+        raise ValueError("the job would not be seen again")
+    return seconds
 
 
 def _ask(backoff: Backoff, error: BaseException, context: Any, attempt: int) -> Any:

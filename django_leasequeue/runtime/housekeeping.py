@@ -38,6 +38,8 @@ class Recovery:
                 if job.status is Status.DEAD:
                     log_event(
                         "job_dead",
+                        level=logging.ERROR,
+                        worker=job.worker,
                         job_id=job.job_id,
                         job_type=job.job_type,
                         queue=job.queue,

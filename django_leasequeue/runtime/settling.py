@@ -67,6 +67,7 @@ def log_settled(job: Claimed, settled: Settled, elapsed: float) -> None:
     """Log how an attempt ended, and a death on a line of its own."""
     outcome = settled.ending.outcome
     fields = {
+        "worker": job.leased_by,
         "job_id": job.job_id,
         "job_type": job.job_type,
         "queue": job.queue,

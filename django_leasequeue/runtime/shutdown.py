@@ -60,10 +60,13 @@ class Shutdown:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
+        # Whichever thread the kernel hands the signal to, the wait in this one ends.
+        waker = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
         previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         try:
             yield
         finally:
+            signal.set_wakeup_fd(waker)
             for number, handler in previous.items():
                 signal.signal(number, handler)
 

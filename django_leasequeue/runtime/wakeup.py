@@ -16,9 +16,16 @@ class Wakeup:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
+        self._closed = False
+
+    def fileno(self) -> int:
+        """Return the end to write to, for signal.set_wakeup_fd."""
+        return self._writer
 
     def set(self) -> None:
-        """End the current wait, or the next. Safe in a signal handler."""
+        """End the current wait, or the next; nothing once it is closed. Safe in a signal handler."""
+        if self._closed:
+            return
         with contextlib.suppress(BlockingIOError):  # the pipe is full of wake-ups
             os.write(self._writer, b"\0")
 
@@ -31,5 +38,6 @@ class Wakeup:
 
     def close(self) -> None:
         """Close both ends."""
+        self._closed = True
         os.close(self._reader)
         os.close(self._writer)

@@ -174,31 +174,40 @@ class Worker:
         lasted longer than DATABASE_OUTAGE_LIMIT. Handles SIGTERM and SIGINT when it runs in the
         main thread. Leaves no connection of its own and no thread behind.
         """
-        with self.shutdown.signals():
-            self.renewer.start()
-            try:
-                log_event("worker_started", worker=self.name, pid=os.getpid())
-                self._loop()
-                log_event("worker_stopped", worker=self.name, pid=os.getpid())
-            except Exception as error:  # noqa: BLE001  (the supervisor starts a fresh process)
-                log_event(
-                    "worker_fatal",
-                    level=logging.CRITICAL,
-                    worker=self.name,
-                    error=type(error).__qualname__,
-                )
-                return 1
-            finally:
-                self.close()
+        try:
+            with self.shutdown.signals():
+                return self._work()
+        finally:
+            self.wakeup.close()
+
+    def _work(self) -> int:
+        self.renewer.start()
+        try:
+            log_event("worker_started", worker=self.name, pid=os.getpid())
+            self._loop()
+            log_event("worker_stopped", worker=self.name, pid=os.getpid())
+        except Exception as error:  # noqa: BLE001  (the supervisor starts a fresh process)
+            log_event(
+                "worker_fatal",
+                level=logging.CRITICAL,
+                worker=self.name,
+                error=type(error).__qualname__,
+            )
+            return 1
+        finally:
+            self._close_sessions()
         return 0
 
     def close(self) -> None:
-        """Stop the renewer and close what `run` or `turn` opened."""
+        """Stop the renewer and close what `turn` opened; `run` does so by itself."""
+        self._close_sessions()
+        self.wakeup.close()
+
+    def _close_sessions(self) -> None:
         self.renewer.stop()
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-        self.wakeup.close()
 
     def _loop(self) -> None:
         while True:

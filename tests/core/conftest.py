@@ -1,0 +1,99 @@
+"""Fixtures of the core's tests: further sessions, handlers, attempts as a worker runs them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue import job
+from django_leasequeue.core import lanes
+from django_leasequeue.core.lease import Claimed
+from django_leasequeue.outcomes import Outcome
+from django_leasequeue.registry import registry
+from django_leasequeue.runtime.clock import ticks
+from django_leasequeue.runtime.executor import Executor
+from django_leasequeue.runtime.holds import Hold
+from django_leasequeue.runtime.interrupts import Interrupts
+
+ISOLATION = {
+    "mysql": {"read": "read committed", "repeatable": "repeatable read"},
+    # psycopg.IsolationLevel
+    "postgresql": {"read": 2, "repeatable": 3},
+}
+
+
+@pytest.fixture
+def session(second_connection: Callable[[], BaseDatabaseWrapper]) -> Callable[..., Any]:
+    """A factory of further sessions; `session("repeatable")` has the project's OPTIONS say so."""
+
+    def connect(isolation: str | None = None) -> BaseDatabaseWrapper:
+        connection = second_connection()
+        if isolation is not None:
+            level = ISOLATION[connection.vendor][isolation]
+            connection.settings_dict = copy.deepcopy(connection.settings_dict)
+            connection.settings_dict["OPTIONS"]["isolation_level"] = level
+        return connection
+
+    return connect
+
+
+@pytest.fixture
+def as_default(alias: str) -> Callable[..., AbstractContextManager[None]]:
+    """`with as_default(session):` makes what is public act on that session."""
+
+    @contextmanager
+    def switch(connection: BaseDatabaseWrapper) -> Iterator[None]:
+        before = connections[alias]
+        connections[alias] = connection
+        try:
+            yield
+        finally:
+            connections[alias] = before
+
+    return switch
+
+
+@pytest.fixture
+def declare() -> Iterator[Callable[..., Any]]:
+    """The `@job` decorator; what it declares is forgotten after the test."""
+    before = set(registry)
+    yield job
+    for kind in set(registry) - before:
+        registry.remove(kind.name)
+
+
+@pytest.fixture
+def attempt(alias: str) -> Callable[..., Outcome]:
+    """Run one attempt of a claimed job in a thread, as a worker's handler thread would."""
+
+    def execute(claimed: Claimed, *, seconds: float = 60) -> Outcome:
+        hold = Hold(claimed.lease, seconds)
+        hold.extend(ticks())
+        executor = Executor(alias, Interrupts(), lambda: False)
+        try:
+            return executor.execute(claimed, hold)
+        finally:
+            connections.close_all()
+
+    def run(claimed: Claimed, **options: Any) -> Outcome:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(execute, claimed, **options).result()
+
+    return run
+
+
+@pytest.fixture
+def lane_clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The clock of what a worker remembers of its lanes; a test moves it by setting `now`."""
+    clock = SimpleNamespace(now=1000.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(lanes, "time", clock)
+    return clock

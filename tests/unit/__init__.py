@@ -1,0 +1,1 @@
+"""The foundation without a database."""
