@@ -75,9 +75,11 @@ def check_database(
         not connection.features.has_select_for_update_skip_locked
         and connection.features.has_select_for_update
     ):
+        version = ".".join(map(str, connection.get_database_version()))
         return [
             Error(
-                "The queue's database server has no SELECT … FOR UPDATE SKIP LOCKED.",
+                f"The queue's database server, version {version}, has no "
+                "SELECT … FOR UPDATE SKIP LOCKED.",
                 hint="MySQL 8.0.17, MariaDB 10.6 or PostgreSQL 14 are the oldest supported.",
                 id="leasequeue.E002",
             )

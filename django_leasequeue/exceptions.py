@@ -91,6 +91,8 @@ class JobCancelled(JobInterrupted):
 class Skip(LeaseQueueError):
     """End the job as done without its work having been needed; `reason` is stored."""
 
+    reason = ""  # of a subclass that does not call its base
+
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = str(reason)
@@ -101,6 +103,9 @@ class Snooze(LeaseQueueError):
 
     `delay` is seconds or a timedelta, at least 0; `reason` is stored.
     """
+
+    delay: float | timedelta = 0
+    reason = ""
 
     def __init__(self, delay: float | timedelta, reason: str = "") -> None:
         super().__init__(reason)
@@ -114,6 +119,9 @@ class Retry(LeaseQueueError):
     `delay` is seconds or a timedelta until the next attempt; None leaves it to the job's backoff.
     The job is dead when its attempts are used up.
     """
+
+    delay: float | timedelta | None = None
+    reason = ""
 
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
         super().__init__(reason)

@@ -6,6 +6,7 @@ The registry is the allow-list: a job row names an entry here, never a path to i
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,13 +144,34 @@ def _check_declaration(job_type: Declaration) -> None:
     _check_parameters(job_type)
     if inspect.iscoroutinefunction(job_type.handler) and job_type.atomic:
         _refuse(job_type, "atomic=True is for plain functions: a transaction is bound to a thread")
+    _check_numbers(job_type)
+    _check_callables(job_type)
+
+
+def _check_numbers(job_type: Declaration) -> None:
     for name in ("max_attempts", "max_crashes"):
         value = getattr(job_type, name)
-        if value is not None and not 1 <= value <= 32_767:
-            _refuse(job_type, f"{name} must be between 1 and 32767")
+        if value is not None and not (type(value) is int and 1 <= value <= 32_767):
+            _refuse(job_type, f"{name} must be a whole number between 1 and 32767")
     for name in ("timeout", "lease"):
         value = getattr(job_type, name)
-        if value is not None and not value > 0:
-            _refuse(job_type, f"{name} must be above 0 seconds")
-    if not -100 <= job_type.priority <= 100:
-        _refuse(job_type, "priority must be between -100 and 100")
+        if value is not None and not (type(value) in (int, float) and 0 < value < math.inf):
+            _refuse(job_type, f"{name} must be a number of seconds above 0")
+    if not (type(job_type.priority) is int and -100 <= job_type.priority <= 100):
+        _refuse(job_type, "priority must be a whole number between -100 and 100")
+
+
+def _check_callables(job_type: Declaration) -> None:
+    permanent: object = job_type.permanent
+    if not isinstance(permanent, tuple) or not all(map(_is_exception, permanent)):
+        _refuse(job_type, "permanent must be a tuple of exception classes")
+    failed: object = job_type.failed
+    if failed is not None and not callable(failed):
+        _refuse(job_type, "failed must be a function (context, error)")
+    backoff: object = job_type.backoff
+    if backoff is not None and not callable(getattr(backoff, "delay_for", backoff)):
+        _refuse(job_type, "backoff must be a strategy or a function (exception, context)")
+
+
+def _is_exception(kind: object) -> bool:
+    return inspect.isclass(kind) and issubclass(kind, BaseException)

@@ -95,8 +95,8 @@ def fates(connection: BaseDatabaseWrapper, ends: Mapping[Lease, End]) -> dict[Le
             tagged(
                 "fate",
                 f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-                f"WHERE id IN ({marks(ids)}) AND {dialect.status} = 'reserved' "
-                f"AND lease_until > {dialect.now}",
+                f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = 'reserved' "
+                f"AND {dialect.aside('lease_until')} > {dialect.now}",
             ),
             ids,
         )

@@ -99,7 +99,7 @@ def _write(
             "bury",
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
             f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
-            f"AND {dialect.status} = 'dead'",
+            f"AND {dialect.aside('status')} = 'dead'",
         ),
         [*params, *ids],
     )
@@ -125,8 +125,8 @@ def _end(connection: BaseDatabaseWrapper, lease: Lease, change: str, params: lis
                 "bury",
                 f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
                 f"lease_token = NULL, updated_at = {dialect.stamp} WHERE id = %s "
-                f"AND {dialect.status} = 'dead' AND lease_token = %s "
-                f"AND lease_until > {dialect.now}",
+                f"AND {dialect.aside('status')} = 'dead' AND lease_token = %s "
+                f"AND {dialect.aside('lease_until')} > {dialect.now}",
             ),
             [*params, lease.job_id, lease.token],
         )

@@ -161,7 +161,7 @@ def _reserve(
             "attempts = attempts + 1, claims = claims + 1, lease_token = %s, leased_by = %s, "
             f"lease_until = {dialect.later}, claimed_at = {dialect.stamp}, "
             f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
-            f"AND {dialect.status} = 'ready'",
+            f"AND {dialect.aside('status')} = 'ready'",
         ),
         [token, worker, dialect.span(seconds), *ids],
     )
@@ -180,7 +180,7 @@ def _end_unclaimed(
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET status = %s, last_error = %s, "
             f"live_key = NULL, lease_until = {burial}, finished_at = {dialect.stamp}, "
             f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
-            f"AND {dialect.status} = 'ready'",
+            f"AND {dialect.aside('status')} = 'ready'",
         ),
         [status, error, *sorted(ids)],
     )
@@ -248,7 +248,7 @@ def read_jobs(
         tagged(
             "read",
             f"SELECT {columns} FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND {dialect.status} = %s AND lease_token = %s",
+            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = %s AND lease_token = %s",
         ),
         [*ids, status, token],
     )

@@ -35,7 +35,8 @@ def waiting_retries(
     ids = sorted(job_ids)
     sql = (
         f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
-        f"AND {dialect.status} = 'ready' AND available_at <= {dialect.later}"
+        f"AND {dialect.aside('status')} = 'ready' "
+        f"AND {dialect.aside('available_at')} <= {dialect.later}"
     )
     rows = ask(connection, tagged("drain", sql), [*ids, dialect.span(within)])
     return {row[0] for row in rows}

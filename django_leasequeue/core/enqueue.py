@@ -18,7 +18,14 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.dialect import Dialect, dialect_for
-from django_leasequeue.core.request import Options, OptionsUsing, Request, build_request
+from django_leasequeue.core.request import (
+    Column,
+    Identity,
+    Options,
+    OptionsUsing,
+    Request,
+    build_request,
+)
 from django_leasequeue.core.transaction import (
     CommitUnknown,
     in_transaction,
@@ -37,6 +44,8 @@ _COLUMNS = (
     "queue_name, job_type, payload, idempotency_key, live_key, key_hash, priority, max_attempts, "
     "max_crashes, timeout, available_at, expires_at"
 )
+
+_INDEX_OF = {"idempotency_key": "leasequeue_job_key", "live_key": "leasequeue_job_live"}
 
 
 def enqueue(
@@ -69,7 +78,7 @@ def enqueue(
 
 
 def enqueue_many(
-    jobs: Iterable[tuple[str | Declaration, Mapping[str, Any] | None, Options]],
+    jobs: Iterable[tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str, Any]]],
     *,
     using: str | None = None,
     batch_size: int = 1000,
@@ -89,9 +98,9 @@ def enqueue_many(
         return []
     connection = connections[using or get_conf().DATABASE]
 
-    def work(cursor: CursorWrapper) -> dict[tuple[str, str], tuple[int, bool]]:
-        found: dict[tuple[str, str], tuple[int, bool]] = {}
-        distinct: dict[tuple[str, str], Request] = {}
+    def work(cursor: CursorWrapper) -> dict[Identity, tuple[int, bool]]:
+        found: dict[Identity, tuple[int, bool]] = {}
+        distinct: dict[Identity, Request] = {}
         for request in requests:
             distinct.setdefault(request.identity, request)
         for shape in _by_shape(connection, distinct.values()):
@@ -113,7 +122,7 @@ async def aenqueue(
 
 
 async def aenqueue_many(
-    jobs: Iterable[tuple[str | Declaration, Mapping[str, Any] | None, Options]],
+    jobs: Iterable[tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str, Any]]],
     *,
     using: str | None = None,
     batch_size: int = 1000,
@@ -122,7 +131,7 @@ async def aenqueue_many(
     return await sync_to_async(enqueue_many)(jobs, using=using, batch_size=batch_size)
 
 
-def _request(job: tuple[str | Declaration, Mapping[str, Any] | None, Options]) -> Request:
+def _request(job: tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str, Any]]) -> Request:
     job_type, payload, options = job
     return build_request(job_type, payload, **options)
 
@@ -195,21 +204,14 @@ def _holder(
     Without a `lock` a job that was committed after this transaction's snapshot is not seen. With
     one it is; the read is of the index alone, so the job's row stays free.
     """
-    column, index = (
-        ("live_key", "leasequeue_job_live")
-        if request.live_key
-        else (
-            "idempotency_key",
-            "leasequeue_job_key",
-        )
-    )
+    queue, column, digest = request.identity
     cursor.execute(
         tagged(
             "enqueue",
-            f"SELECT id FROM leasequeue_job{dialect.hint(index)} "
-            f"WHERE queue_name = %s AND {column} = %s{lock}",
+            f"SELECT id FROM leasequeue_job{dialect.hint(_INDEX_OF[column])} "
+            f"WHERE {dialect.aside('queue_name')} = %s AND {column} = %s{lock}",
         ),
-        list(request.identity),
+        [queue, digest],
     )
     row = cursor.fetchone()
     return row[0] if row else None
@@ -237,7 +239,8 @@ def _replace(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> 
                 f"UPDATE leasequeue_job SET job_type = %s, payload = {dialect.json_param}, "
                 f"priority = %s, max_attempts = %s, max_crashes = %s, timeout = %s, "
                 f"available_at = {available}, expires_at = {expires}, "
-                f"updated_at = {dialect.stamp} WHERE id = %s AND {dialect.status} = 'ready'",
+                f"updated_at = {dialect.stamp} WHERE id = %s "
+                f"AND {dialect.aside('status')} = 'ready'",
             ),
             [
                 request.job_type,
@@ -267,7 +270,7 @@ def _insert_batch(
     connection: BaseDatabaseWrapper,
     cursor: CursorWrapper,
     batch: Sequence[Request],
-    found: dict[tuple[str, str], tuple[int, bool]],
+    found: dict[Identity, tuple[int, bool]],
 ) -> None:
     dialect = dialect_for(connection)
     fresh = batch
@@ -278,11 +281,10 @@ def _insert_batch(
     sql = f"INSERT INTO leasequeue_job ({_COLUMNS}) VALUES {', '.join(row for row, _ in rows)}"
     params = [value for _, values in rows for value in values]
     if dialect.on_conflict:
-        sql += (
-            " ON CONFLICT DO NOTHING RETURNING id, queue_name, COALESCE(live_key, idempotency_key)"
-        )
+        sql += " ON CONFLICT DO NOTHING RETURNING id, queue_name, idempotency_key, live_key"
         cursor.execute(tagged("enqueue_many", sql), params)
-        found.update({(queue, key): (job_id, True) for job_id, queue, key in cursor.fetchall()})
+        for job_id, *columns in cursor.fetchall():
+            found[Identity.of(*columns)] = (job_id, True)
     elif rows:
         try:
             cursor.execute(tagged("enqueue_many", sql), params)
@@ -300,33 +302,25 @@ def _look_up(
     dialect: Dialect,
     cursor: CursorWrapper,
     batch: Sequence[Request],
-    found: dict[tuple[str, str], tuple[int, bool]],
+    found: dict[Identity, tuple[int, bool]],
     *,
     created: bool,
 ) -> None:
     """Add the ids of the batch's jobs that are in the table, by whichever key is unique."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for request in batch:
-        column = (
-            ("live_key", "leasequeue_job_live")
-            if request.live_key
-            else (
-                "idempotency_key",
-                "leasequeue_job_key",
-            )
-        )
-        groups.setdefault((request.queue, *column), []).append(request.identity[1])
-    for (queue, column_name, index), keys in groups.items():
+    groups: dict[tuple[str, Column], list[str]] = {}
+    for queue, column, digest in (request.identity for request in batch):
+        groups.setdefault((queue, column), []).append(digest)
+    for (queue, column), digests in groups.items():
         cursor.execute(
             tagged(
                 "enqueue_many",
-                f"SELECT id, {column_name} FROM leasequeue_job{dialect.hint(index)} "
-                f"WHERE queue_name = %s AND {column_name} IN ({marks(keys)})",
+                f"SELECT id, {column} FROM leasequeue_job{dialect.hint(_INDEX_OF[column])} "
+                f"WHERE {dialect.aside('queue_name')} = %s AND {column} IN ({marks(digests)})",
             ),
-            [queue, *keys],
+            [queue, *digests],
         )
-        for job_id, key in cursor.fetchall():
-            found.setdefault((queue, key), (job_id, created))
+        for job_id, digest in cursor.fetchall():
+            found.setdefault(Identity(queue, column, digest), (job_id, created))
 
 
 def _in_one_transaction(
@@ -345,10 +339,10 @@ def _in_one_transaction(
 def _as_jobs(
     connection: BaseDatabaseWrapper,
     requests: Sequence[Request],
-    found: Mapping[tuple[str, str], tuple[int, bool]],
+    found: Mapping[Identity, tuple[int, bool]],
 ) -> list[Job]:
     jobs: list[Job] = []
-    seen: set[tuple[str, str]] = set()
+    seen: set[Identity] = set()
     for request in requests:
         job_id, created = found[request.identity]
         first = request.identity not in seen

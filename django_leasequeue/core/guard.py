@@ -13,7 +13,7 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.dialect import dialect_for, trouble
 from django_leasequeue.exceptions import JobError
 
 __all__ = ["guarded"]
@@ -54,10 +54,22 @@ def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
                 "marked for rollback"
             ) from (swallowed[-1] if swallowed else None)
         if silent_ends:
-            _execute(connection, "RELEASE SAVEPOINT leasequeue_guard")
+            _release(connection)
 
     with connection.execute_wrapper(watch):
         yield check
+
+
+def _release(connection: BaseDatabaseWrapper) -> None:
+    try:
+        _execute(connection, "RELEASE SAVEPOINT leasequeue_guard")
+    except DatabaseError as error:
+        if trouble(connection, error) is not None:
+            raise
+        raise JobError(
+            "the transaction was ended inside the block, and what it wrote before may be "
+            "committed: DDL does that on this server, as LOCK TABLES and a COMMIT by hand do"
+        ) from error
 
 
 def _execute(connection: BaseDatabaseWrapper, sql: str) -> None:

@@ -65,8 +65,8 @@ def fence(dialect: Dialect, leases: Sequence[Lease]) -> tuple[str, list[bytes]]:
     """Return the condition of every write by the holder of `leases`, and its parameters."""
     tokens = sorted({lease.token for lease in leases})
     condition = (
-        f"{dialect.status} = 'reserved' AND lease_token IN ({marks(tokens)}) "
-        f"AND lease_until > {dialect.now}"
+        f"{dialect.aside('status')} = 'reserved' AND lease_token IN ({marks(tokens)}) "
+        f"AND {dialect.aside('lease_until')} > {dialect.now}"
     )
     return condition, tokens
 
@@ -128,8 +128,9 @@ def _renew(
         tagged(
             "renew",
             f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND {dialect.status} = 'reserved' "
-            f"AND lease_until > {dialect.now} ORDER BY id{dialect.skip_locked}",
+            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = 'reserved' "
+            f"AND {dialect.aside('lease_until')} > {dialect.now} "
+            f"ORDER BY id{dialect.skip_locked}",
         ),
         ids,
     )
@@ -161,8 +162,8 @@ def _still_held(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> set
         tagged(
             "renew",
             f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND {dialect.status} = 'reserved' "
-            f"AND lease_until > {dialect.now}",
+            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = 'reserved' "
+            f"AND {dialect.aside('lease_until')} > {dialect.now}",
         ),
         ids,
     )

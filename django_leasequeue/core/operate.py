@@ -185,7 +185,8 @@ def _lock(
             "operate",
             f"SELECT id, status, lease_token, key_hash FROM leasequeue_job"
             f"{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
-            f"AND {dialect.status} IN ({marks(statuses)}) ORDER BY id{dialect.skip_locked}",
+            f"AND {dialect.aside('status')} IN ({marks(statuses)}) "
+            f"ORDER BY id{dialect.skip_locked}",
         ),
         [*ids, *(status.value for status in statuses)],
     )
@@ -208,7 +209,7 @@ def _update(
             "operate",
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
             f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
-            f"AND {dialect.status} IN ({marks(statuses)})",
+            f"AND {dialect.aside('status')} IN ({marks(statuses)})",
         ),
         [*params, *ids, *(status.value for status in statuses)],
     )

@@ -92,7 +92,8 @@ def _take_back(
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET status = %s, {change}, "
             "lease_token = NULL, releases = 0, crashes = crashes + 1, last_error = %s, "
             f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
-            f"AND {dialect.status} = 'reserved' AND lease_until <= {dialect.now}",
+            f"AND {dialect.aside('status')} = 'reserved' "
+            f"AND {dialect.aside('lease_until')} <= {dialect.now}",
         ),
         [status.value, text, *ids],
     )

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from django.utils import timezone
 
@@ -47,6 +47,24 @@ class OptionsUsing(Options, total=False):
 _LATEST_YEAR = 9000  # every server's range, with room for time zones and backoffs
 
 
+Column = Literal["idempotency_key", "live_key"]
+
+
+class Identity(NamedTuple):
+    """The unique key of a job: in which queue, in which column, and its digest."""
+
+    queue: str
+    column: Column
+    digest: str
+
+    @classmethod
+    def of(cls, queue: str, idempotency_key: str, live_key: str | None) -> Identity:
+        """Return the identity of a job with these columns."""
+        if live_key is None:
+            return cls(queue, "idempotency_key", idempotency_key)
+        return cls(queue, "live_key", live_key)
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What will be inserted. Times are an aware datetime or a delay in seconds, None is now."""
@@ -66,9 +84,9 @@ class Request:
     timeout: float | None
 
     @property
-    def identity(self) -> tuple[str, str]:
+    def identity(self) -> Identity:
         """What makes two requests the same job: the queue and whichever key is unique."""
-        return self.queue, self.live_key or self.idempotency_key
+        return Identity.of(self.queue, self.idempotency_key, self.live_key)
 
 
 def build_request(

@@ -155,7 +155,8 @@ def _lock(dialect: Dialect, cursor: CursorWrapper, leases: Sequence[Lease]) -> d
             "settle",
             "SELECT id, lease_token, attempts, max_attempts, crashes, max_crashes, releases "
             f"FROM leasequeue_job{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
-            f"AND {dialect.status} = 'reserved' AND lease_until > {dialect.now} "
+            f"AND {dialect.aside('status')} = 'reserved' "
+            f"AND {dialect.aside('lease_until')} > {dialect.now} "
             f"ORDER BY id{dialect.skip_locked}",
         ),
         ids,

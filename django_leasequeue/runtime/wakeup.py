@@ -23,7 +23,7 @@ class Wakeup:
         return self._writer
 
     def set(self) -> None:
-        """End the current wait, or the next; nothing once it is closed. Safe in a signal handler."""
+        """End the current wait, or the next; do nothing after `close`. Safe in a signal handler."""
         if self._closed:
             return
         with contextlib.suppress(BlockingIOError):  # the pipe is full of wake-ups

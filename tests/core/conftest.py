@@ -23,7 +23,7 @@ from django_leasequeue.runtime.executor import Executor
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 
-ISOLATION = {
+ISOLATION: dict[str, dict[str, Any]] = {
     "mysql": {"read": "read committed", "repeatable": "repeatable read"},
     # psycopg.IsolationLevel
     "postgresql": {"read": 2, "repeatable": 3},
@@ -68,6 +68,28 @@ def declare() -> Iterator[Callable[..., Any]]:
     yield job
     for kind in set(registry) - before:
         registry.remove(kind.name)
+
+
+@pytest.fixture(params=["complete", "atomic"])
+def effects(request: pytest.FixtureRequest, declare: Callable[..., Any]) -> Callable[..., None]:
+    """Declares a handler that does `work(context)` in the fenced transaction."""
+
+    def declare_handler(work: Callable[[Any], object], result: Any = None) -> None:
+        if request.param == "atomic":
+
+            @declare("arranged", takes_context=True, atomic=True)
+            def handler(context: Any, n: int) -> Any:
+                work(context)
+                return result
+
+        else:
+
+            @declare("arranged", takes_context=True)
+            def effective(context: Any, n: int) -> None:
+                with context.complete(result):
+                    work(context)
+
+    return declare_handler
 
 
 @pytest.fixture

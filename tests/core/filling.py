@@ -13,7 +13,11 @@ QUEUES = ("plan-a", "plan-b", "plan-c", "plan-d")
 PRIORITIES = (10, 0, -10)
 DOUBLINGS = 6  # 1 000 jobs become 64 000
 COPIED = "queue_name, job_type, payload, priority, available_at, status, finished_at"
-ANALYZE = {"mysql": "ANALYZE TABLE {}", "postgresql": "ANALYZE {}", "sqlite": "ANALYZE {}"}
+ANALYZE = {
+    "mysql": "ANALYZE TABLE {}",
+    "postgresql": "VACUUM ANALYZE {}",
+    "sqlite": "ANALYZE {}",
+}
 
 
 @dataclass
@@ -32,12 +36,17 @@ class Filling:
         self._analyze()
 
     def unanalyzed(self) -> None:
-        """Very many rows, with the statistics of an empty table."""
+        """Very many rows, with the statistics of a quiet time: all was done, in another queue."""
         self.empty()
         self.is_small = False
         self._scheduled(1000)
-        for _ in range(DOUBLINGS):
+        run(self.connection, "UPDATE leasequeue_job SET status = 'done', queue_name = 'plan-old'")
+        for _ in range(3):
             self._copy("status", "id > 0")
+        self._analyze()
+        self._scheduled(1000)
+        for _ in range(DOUBLINGS):
+            self._copy("status", "status = 'ready'")
         self._finished("attempts = 0 AND priority = 0 AND queue_name = 'plan-a'")
 
     def analyzed(self) -> None:

@@ -39,7 +39,7 @@ def explained(connection: BaseDatabaseWrapper) -> Iterator[list[Plan]]:
     """Collect the plan of every statement of the queue that this connection sends meanwhile."""
     plans: list[Plan] = []
     explain = _EXPLAINERS[connection.vendor]
-    if connection.vendor == "mysql" and not connection.mysql_is_mariadb:
+    if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False):
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION explain_json_format_version = 1")
 

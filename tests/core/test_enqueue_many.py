@@ -65,6 +65,16 @@ def test_a_key_twice_in_the_list_is_one_job():
     assert jobs[0].id < jobs[1].id < jobs[3].id
 
 
+def test_a_key_for_ever_and_a_key_until_finished_are_two_keys():
+    """As they are for enqueue."""
+    wishes = [{"key": "k"}, {"key": "k", "key_until": "finished"}] * 2
+    jobs = enqueue_many([("t", {"n": n}, wish) for n, wish in enumerate(wishes)])
+    assert [made.created for made in jobs] == [True, True, False, False]
+    assert [made.id for made in jobs[2:]] == [made.id for made in jobs[:2]]
+    assert enqueue("t", **wishes[0]).id == jobs[0].id
+    assert enqueue("t", **wishes[1]).id == jobs[1].id
+
+
 def test_the_list_is_claimed_in_its_order(connection):
     jobs = enqueue_many([("t", {}, {"key": str(n % 7)}) for n in range(20)])
     expected = list(dict.fromkeys(made.id for made in jobs))

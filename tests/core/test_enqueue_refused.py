@@ -105,7 +105,7 @@ def test_delay_and_run_after_exclude_each_other():
 
 def test_an_unknown_option():
     with pytest.raises(TypeError, match="prio"):
-        enqueue("t", {}, prio=1)
+        enqueue("t", {}, prio=1)  # type: ignore[call-arg]
 
 
 def test_an_unknown_alias():

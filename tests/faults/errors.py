@@ -35,7 +35,7 @@ def severs(code: Any) -> bool:
     return code in _SEVERS
 
 
-def make_error(connection: BaseDatabaseWrapper, code: Any) -> Exception:
+def make_error(connection: Any, code: Any) -> Exception:
     """Return Django's error with the driver's own as its cause, as a cursor raises it.
 
     A `code` that is an exception already is returned as it is.

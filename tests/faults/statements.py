@@ -96,16 +96,18 @@ def _install(stack: ExitStack, connection: BaseDatabaseWrapper, fault: Fault) ->
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         return fault.run(connection, sql, lambda: execute(sql, params, many, context))
 
+    kind: Any = type(connection)
+
     def commit() -> Any:
-        return fault.run(connection, "COMMIT", lambda: type(connection)._commit(connection))
+        return fault.run(connection, "COMMIT", lambda: kind._commit(connection))
 
     def autocommit(on: bool) -> Any:
         sql = f"SET autocommit = {int(on)}"
-        return fault.run(connection, sql, lambda: type(connection)._set_autocommit(connection, on))
+        return fault.run(connection, sql, lambda: kind._set_autocommit(connection, on))
 
     connection.execute_wrappers.append(watch)
     stack.callback(_remove, connection.execute_wrappers, watch)
-    replaced = {"_commit": commit}
+    replaced: dict[str, Any] = {"_commit": commit}
     if connection.vendor == "mysql":  # elsewhere it is no statement
         replaced["_set_autocommit"] = autocommit
     vars(connection).update(replaced)

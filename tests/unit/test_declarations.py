@@ -62,6 +62,15 @@ async def coroutine(a):
         (plain, {"lease": 0}, "lease"),
         (plain, {"priority": 101}, "priority"),
         (plain, {"priority": -101}, "priority"),
+        (plain, {"priority": "1"}, "priority"),
+        (plain, {"max_attempts": "5"}, "max_attempts"),
+        (plain, {"max_attempts": True}, "max_attempts"),
+        (plain, {"timeout": "60"}, "timeout"),
+        (plain, {"timeout": math.inf}, "timeout"),
+        (plain, {"permanent": ValueError}, "permanent"),
+        (plain, {"permanent": (5,)}, "permanent"),
+        (plain, {"failed": "hook"}, "failed"),
+        (plain, {"backoff": 5}, "backoff"),
         (plain, {"retries": 3}, "retries"),
     ],
 )
@@ -82,7 +91,7 @@ def test_two_handlers_of_one_name():
     job("unit.twice")(plain)
     with pytest.raises(ImproperlyConfigured, match=r"plain and .*with_context"):
         job("unit.twice")(with_context)
-    assert registry.get("unit.twice").handler is plain
+    assert [kind.handler for kind in registry if kind.name == "unit.twice"] == [plain]
 
 
 def test_the_same_handler_again_is_a_reload():

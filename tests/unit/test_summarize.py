@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -103,16 +104,13 @@ def test_no_exception_breaks_it(error, with_message):
     assert SECRET not in summary.text or with_message
 
 
-def test_ten_thousand_frames(monkeypatch):
-    import sys
-
-    monkeypatch.setattr(sys, "setrecursionlimit", sys.setrecursionlimit)
+def test_ten_thousand_frames():
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:
-        deep(10_000)
-    except ValueError as error:
-        summary = summarize(error)
+        with pytest.raises(ValueError, match=SECRET) as caught:
+            deep(10_000)
+        summary = summarize(caught.value)
     finally:
         sys.setrecursionlimit(limit)
     assert_storable(summary)

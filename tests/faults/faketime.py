@@ -1,0 +1,30 @@
+"""libfaketime: a process whose host has another clock than the database."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+#: The variant for programs with threads, where Debian's package `libfaketime` puts it.
+NAME = "faketime/libfaketimeMT.so.1"
+
+
+def faked(offset: str) -> dict[str, str]:
+    """Return the environment of a process whose wall clock is `offset` ("+10m") from ours.
+
+    Skips the test where the library is missing, and fails it when CI=true.
+    """
+    found = sorted(Path("/usr/lib").glob(f"*/{NAME}"))
+    if not found:
+        missing = "needs libfaketime, which Debian has as a package of that name"
+        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
+    return {
+        "LD_PRELOAD": str(found[0]),
+        "FAKETIME": offset,
+        "DJANGO_SETTINGS_MODULE": "tests.faults.faketime_settings",
+        # How long something takes is not to change: only what o'clock it is.
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # this name since 0.9.9, the other one before
+        "DONT_FAKE_MONOTONIC": "1",
+    }

@@ -1,0 +1,79 @@
+"""A13: what is finished or lies in the future costs a claim nothing, row by row as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue import enqueue_many
+from django_leasequeue.core.lanes import Lanes
+from django_leasequeue.core.recover import recover_batch
+from django_leasequeue.runtime.connections import open_control
+from tests.core.arrange import TABLES, claim_jobs, run
+from tests.core.filling import ANALYZE
+from tests.core.plans import explained
+
+DONE, FUTURE, READY = 100_000, 20_000, 10
+COLUMNS = "queue_name, job_type, payload, priority, status, available_at, finished_at"
+
+
+@pytest.fixture(scope="module")
+def worker(django_db_setup, django_db_blocker, alias) -> Iterator[BaseDatabaseWrapper]:
+    """A worker's session on that table."""
+    connection = connections[alias]
+    with django_db_blocker.unblock():
+        fill(connection)
+        analyze(connection)
+        control = open_control(alias, 60)
+        yield control
+        control.close()
+        for table in TABLES:
+            run(connection, f"DELETE FROM {table}")
+        analyze(connection)
+
+
+def fill(connection: BaseDatabaseWrapper) -> None:
+    enqueue_many([("t", {"n": n}, {"delay": 86_400 + n}) for n in range(1000)])
+    for rows, status in ((FUTURE - 1000, "status"), (DONE, "'done'")):
+        copied = COLUMNS.replace("status", status)
+        for start in range(0, rows, FUTURE):
+            run(
+                connection,
+                f"INSERT INTO leasequeue_job ({COLUMNS}) SELECT {copied} FROM leasequeue_job "
+                f"CROSS JOIN ({' UNION ALL '.join(['SELECT 1 AS one'] * 20)}) twenty "
+                f"WHERE status = 'ready' ORDER BY id LIMIT {min(FUTURE, rows - start)}",
+            )
+
+
+def analyze(connection: BaseDatabaseWrapper) -> None:
+    for table in TABLES:
+        run(connection, ANALYZE[connection.vendor].format(table))
+
+
+def count(connection: BaseDatabaseWrapper, status: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM leasequeue_job WHERE status = %s", [status])
+        return int(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize("queues", ["default", "*", "none,default"])
+def test_rows_read_by_claims_and_idle_polls(worker, queues):
+    assert count(worker, "done") >= DONE
+    assert count(worker, "ready") == FUTURE
+    enqueue_many([("t", {"n": n}, {}) for n in range(READY)])
+    lanes = Lanes(tuple(queues.split(",")))
+    with explained(worker) as plans:
+        assert len(claim_jobs(worker, READY, lanes=lanes)) == READY
+        assert claim_jobs(worker, READY, lanes=lanes) == []
+        lanes.forget()
+        assert claim_jobs(worker, READY, lanes=lanes) == []
+        assert recover_batch(worker) == []
+    assert {plan.tag for plan in plans} >= {"lanes", "probe", "claim", "read", "recover"}
+    for plan in plans:
+        assert not plan.sorts, plan
+        assert not plan.scans, plan
+        assert plan.reads is None or plan.reads <= 2 * READY + 5, plan
+    run(worker, "UPDATE leasequeue_job SET status = 'done' WHERE status = 'reserved'")

@@ -1,0 +1,54 @@
+"""Every statement that writes a job is known, with the fence it stands behind."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.house_rules import sources
+
+#: Function -> what its WHERE demands. With TOKEN: tests/core/test_fence.py runs it with old ones.
+TOKEN = "token"
+WRITES = {
+    ("lease", "hold_within"): TOKEN,
+    ("lease", "_renew"): TOKEN,
+    ("settle", "_update"): TOKEN,
+    ("bury", "_end"): TOKEN,
+    # These take what nobody holds, under the row's lock, and say so again in the WHERE.
+    ("claim", "_reserve"): "= 'ready'",
+    ("claim", "_end_unclaimed"): "= 'ready'",
+    ("recover", "_take_back"): "lease_until <= {dialect.now}",
+    ("bury", "_write"): "= 'dead'",
+    # These belong to producers and operators, and know statuses only.
+    ("enqueue", "_replace"): "= 'ready'",
+    ("operate", "_update"): "{dialect.status} IN",
+}
+FENCES = ("AND {held}", "lease_token = %s")
+
+
+def updates() -> dict[tuple[str, str], str]:
+    """Return the UPDATE of the jobs' table in each function that has one, as its source."""
+    return {
+        (path.stem, function.name): ast.unparse(text)
+        for path in sources()
+        for function in ast.parse(path.read_text()).body
+        if isinstance(function, ast.FunctionDef)
+        for text in ast.walk(function)
+        if isinstance(text, ast.Constant | ast.JoinedStr)
+        and "UPDATE leasequeue_job" in ast.unparse(text)
+        and not isinstance(text, ast.Constant)
+    }
+
+
+def test_every_writing_function_is_known():
+    """B18: a new one is to be put behind a fence, into this table and into test_fence.py."""
+    assert set(updates()) == set(WRITES)
+
+
+@pytest.mark.parametrize("function", WRITES, ids=".".join)
+def test_its_condition(function):
+    """B18: the condition is in the statement itself, not in a read before it."""
+    condition = updates()[function].partition("WHERE")[2]
+    demand = WRITES[function]
+    assert any(text in condition for text in (FENCES if demand is TOKEN else (demand,)))

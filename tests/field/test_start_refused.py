@@ -1,0 +1,72 @@
+"""A worker that could only be idle for ever says so and does not start."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connections, transaction
+
+from django_leasequeue import enqueue
+from django_leasequeue.checks import check_database
+from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.runtime.worker import Worker, WorkerOptions
+from tests.core.arrange import job
+from tests.faults import Fault, broken_everywhere, watching
+
+SERVERS = pytest.mark.only_on("mariadb", "mysql", "postgres")
+
+
+def test_inside_a_transaction(connection):
+    """A16: it would see an old state for ever and commit nothing."""
+    with transaction.atomic():
+        with pytest.raises(ImproperlyConfigured, match="inside a transaction"):
+            Worker(WorkerOptions())
+        with pytest.raises(CommandError, match="inside a transaction"):
+            call_command("runworker", "--drain")
+
+
+def test_autocommit_off(connection, as_default, session):
+    """A16: AUTOCOMMIT False in DATABASES: nothing that a handler commits would be committed."""
+    other = session()
+    other.settings_dict = {**copy.deepcopy(other.settings_dict), "AUTOCOMMIT": False}
+    with as_default(other), pytest.raises(ImproperlyConfigured, match="AUTOCOMMIT"):
+        Worker(WorkerOptions())
+
+
+@SERVERS
+def test_a_server_without_skip_locked_is_named(connection, monkeypatch):
+    """A15: the check says which version it is, and which it has to be."""
+    monkeypatch.setattr(connection.features, "has_select_for_update_skip_locked", False)
+    (error,) = check_database(databases=["default"])
+    version = ".".join(map(str, connection.get_database_version()))
+    assert error.id == "leasequeue.E002"
+    assert version in error.msg
+    assert "SKIP LOCKED" in error.msg
+    assert check_database(databases=["other"]) == []
+
+
+@SERVERS
+def test_a_server_that_refuses_skip_locked_is_fatal(connection):
+    """A15: whatever a server says of its version, a worker is never quietly idle on it."""
+    made = enqueue("t")
+    code = {"mysql": 1064, "postgresql": "42601"}[connection.vendor]
+    refused = Fault(code, match=lambda sql: "SKIP LOCKED" in sql, times=9)
+    with broken_everywhere(refused), watching() as moments:
+        assert Worker(WorkerOptions(drain=True)).run() == 1
+    assert moments.named("worker_fatal")
+    assert job(made.id).status == "ready"
+
+
+@pytest.mark.only_on("mariadb")
+@pytest.mark.parametrize("version", ["5.5.5-10.6.12-MariaDB-log", "10.11.6-mariadb"])
+def test_a_version_in_disguise(connection, session, version):
+    """A15: replication once needed MariaDB to call itself 5.5.5."""
+    other = session()
+    data = {**other.mysql_server_data, "version": version}
+    vars(other)["mysql_server_data"] = data
+    assert type(dialect_for(other)).__name__ == "MariaDB"
+    assert type(dialect_for(connections["default"])).__name__ == "MariaDB"
