@@ -77,14 +77,14 @@ def effects(request: pytest.FixtureRequest, declare: Callable[..., Any]) -> Call
     def declare_handler(work: Callable[[Any], object], result: Any = None) -> None:
         if request.param == "atomic":
 
-            @declare("arranged", takes_context=True, atomic=True)
+            @declare("arranged", takes_context=True, atomic=True)  # type: ignore[untyped-decorator]
             def handler(context: Any, n: int) -> Any:
                 work(context)
                 return result
 
         else:
 
-            @declare("arranged", takes_context=True)
+            @declare("arranged", takes_context=True)  # type: ignore[untyped-decorator]
             def effective(context: Any, n: int) -> None:
                 with context.complete(result):
                     work(context)

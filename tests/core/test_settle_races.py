@@ -173,3 +173,15 @@ def test_two_workers_settle_the_same_list(connection, session):
     assert {each.verdict for each in settled} == {Verdict.SETTLED}
     assert {each.verdict for each in settle(rival, endings(jobs))} == {Verdict.SETTLED}
     assert [len(history(held.job_id)) for held in jobs] == [1] * 5
+
+
+@pytest.mark.only_on("mariadb", "mysql")
+@pytest.mark.parametrize("code", [1317, 1969, 3024])
+def test_a_statement_that_was_killed_does_not_fail_the_job(connection, code):
+    """KILL QUERY, or a time limit: the outcome is as storable as before."""
+    (held,) = running(connection)
+    with broken(connection, Fault(code, match=lambda sql: "INSERT" in sql)) as fault:
+        (settled,) = settle(connection, endings([held]))
+    assert fault.fired == 1
+    assert settled.status == "done"
+    assert outcomes(held.job_id) == ["completed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +28,7 @@ from tests.waiting import wait_until
 
 LEASE = 60.0
 PLAIN = "sweep.plain"
+WHEN: tuple[When, When] = ("before", "after")
 #: What a worker's loop, or whoever enqueues, gets when no repeating has helped.
 ESCAPING = (DatabaseError, InterfaceError, CommitUnknown)
 
@@ -59,13 +60,19 @@ class Round:
     def claimed(self, count: int, **options: Any) -> list[Claimed]:
         """Enqueue and claim jobs that must be done in the end."""
         self.enqueued(count, **options)
+        return self.claim(count)
+
+    def claim(self, count: int) -> list[Claimed]:
+        """Claim what is due in the round's queue."""
         return claim_jobs(self.connection, count, lanes=Lanes((self.queue,)), lease=LEASE)
 
     def run(self, job: Claimed) -> None:
         """Run a job's handler and settle as a worker does: again while the row is locked."""
         outcome = self.attempt(job)
         ending = Ending(job.lease, outcome)
-        if not outcome.settled:
+        if outcome.settled:
+            assert Job.objects.get(pk=job.job_id).status == "done"
+        else:
             wait_until(lambda: settle(self.connection, [ending])[0].verdict is not Verdict.PENDING)
 
     def verify(self) -> None:
@@ -103,21 +110,24 @@ class Sweep:
     attempt: Attempt
     breaking: Break
 
-    def run(self, case: Case, code: Any, when: When, *, for_good: bool = False) -> None:
-        """Break the first statement in the first round, and so on to the last; then look.
+    def run(self, case: Case, codes: Sequence[Any], *, for_good: bool = False) -> None:
+        """Break one statement a round, from the first to the last, with each code; then look.
 
         `for_good`: and all that come after it, and what is raised in the end is let pass.
         """
-        whole, unbroken = self._break(case, Fault(code, at=0))
+        whole, unbroken = self._break(case, Fault(codes[0], at=0))
         assert unbroken.seen
-        rounds = [whole]
-        for at in range(1, len(unbroken.seen) + 1):
-            fault = Fault(code, at=at, when=when, times=100 if for_good else 1)
-            rounds.append(self._break(case, fault, passing=ESCAPING if for_good else ())[0])
-            assert fault.fired, f"statement {at} was never met: {fault.seen}"
-        self._work_off(rounds)
-        for at, now in enumerate(rounds):
-            with noting(f"{code} {when} statement {at} of {unbroken.seen}"):
+        rounds = {"no statement": whole}
+        for code, when in itertools.product(codes, WHEN):
+            for at, sql in enumerate(unbroken.seen, start=1):
+                fault = Fault(code, at=at, when=when, times=100 if for_good else 1)
+                place = f"{code} {when} statement {at}: {sql}"
+                with noting(place):
+                    rounds[place], _ = self._break(case, fault, ESCAPING if for_good else ())
+                    assert fault.fired, f"never met among {fault.seen}"
+        self._work_off(rounds.values())
+        for place, now in rounds.items():
+            with noting(place):
                 now.verify()
 
     def _break(
@@ -125,23 +135,21 @@ class Sweep:
     ) -> tuple[Round, Fault]:
         now = Round(self.connection, self.attempt)
         act = case(now)
-        place = f"{fault.code} {fault.when} statement {fault.at}"
-        with noting(place), self.breaking(fault), suppress(*passing):
+        with self.breaking(fault), suppress(*passing):
             act()
         return now, fault
 
-    def _work_off(self, rounds: Sequence[Round]) -> None:
+    def _work_off(self, rounds: Iterable[Round]) -> None:
         """Let the lease and ten seconds go by, recover, then run whatever is due."""
         with moved(self.connection, LEASE + 10):
             wait_until(self._recovered, message="reserved after lease + 10 s")
-            handled = any(now.job_type != PLAIN for now in rounds)
-            while jobs := claim_jobs(self.connection, 100, lease=LEASE):
-                if handled:
-                    for job in jobs:
-                        rounds[0].run(job)
-                    continue
-                endings = [Ending(job.lease, Outcome(End.COMPLETED)) for job in jobs]
-                assert {s.verdict for s in settle(self.connection, endings)} == {Verdict.SETTLED}
+            jobs = {now.queue: now.claim(10) for now in rounds}
+            plain = [job for now in rounds if now.job_type == PLAIN for job in jobs[now.queue]]
+            endings = [Ending(job.lease, Outcome(End.COMPLETED)) for job in plain]
+            assert {s.verdict for s in settle(self.connection, endings)} <= {Verdict.SETTLED}
+            for now in rounds:
+                for job in jobs[now.queue] if now.job_type != PLAIN else ():
+                    now.run(job)
 
     def _recovered(self) -> bool:
         recover_batch(self.connection)

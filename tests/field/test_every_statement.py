@@ -17,14 +17,13 @@ from django.db import DatabaseError, InterfaceError, connections, transaction
 from django_leasequeue import enqueue, enqueue_many
 from django_leasequeue.core import attempts, claim
 from django_leasequeue.core import transaction as core_transaction
-from django_leasequeue.core.lanes import Lanes
 from django_leasequeue.core.lease import renew
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, settle
 from django_leasequeue.models import Job
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
 from reports.models import GeneratedReport
-from tests.core.arrange import claim_jobs, expire, write
+from tests.core.arrange import expire, write
 from tests.faults import broken, broken_everywhere, codes_for
 from tests.field.sweep import LEASE, PLAIN, Case, Round, Sweep
 
@@ -65,7 +64,7 @@ def claiming(now: Round) -> Act:
     now.enqueued(1, expires=0)
     now.ends = ["done", "done", "dead", "cancelled"]
     write(now.connection, used_up, attempts=5)
-    return lambda: claim_jobs(now.connection, 4, lanes=Lanes((now.queue,)), lease=LEASE)
+    return lambda: now.claim(4)
 
 
 def renewing(now: Round) -> Act:
@@ -184,24 +183,18 @@ ENQUEUE: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("case", [*CONTROL, *ENQUEUE], ids=lambda case: case.__name__)
-def test_one_error(connection, sweep, case, when, code):
-    sweep(partial(broken, connection)).run(case, code, when)
+def test_one_error(connection, sweep, case):
+    sweep(partial(broken, connection)).run(case, CODES)
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("case", EFFECTS, ids=lambda case: case.__name__)
-def test_one_error_in_a_handler(sweep, case, when, code):
-    sweep(broken_everywhere).run(case, code, when)
+def test_one_error_in_a_handler(sweep, case):
+    sweep(broken_everywhere).run(case, CODES)
 
 
-@pytest.mark.parametrize("code", [CODES[0], CODES[-1]])
-@pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("case", [*CONTROL, *EFFECTS], ids=lambda case: case.__name__)
-def test_an_error_for_good(connection, sweep, case, when, code):
+def test_an_error_for_good(connection, sweep, case):
     """Until the database is back; the worker's loop waits for that, and begins anew."""
     breaking = broken_everywhere if case in EFFECTS else partial(broken, connection)
-    sweep(breaking).run(case, code, when, for_good=True)
+    sweep(breaking).run(case, [CODES[0], CODES[-1]], for_good=True)

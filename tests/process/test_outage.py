@@ -33,9 +33,9 @@ def stop(worker):
 def test_an_idle_worker_outlives_its_sessions(queue_db, worker_process):
     first = enqueue("proc.report").id
     worker = worker_process(env=KEPT)
-    worker.wait_event("job_completed", job_id=first)
+    completed = worker.wait_event("job_completed", job_id=first)
     # A connection that was in use within the last second is trusted without a question.
-    used = rows.job(first).finished_at
+    used = datetime.fromisoformat(completed["time"])
     wait_until(lambda: datetime.now(UTC) > used + timedelta(seconds=1.2))
     assert sever(queue_db)
     second = enqueue("proc.report").id
@@ -46,7 +46,7 @@ def test_an_idle_worker_outlives_its_sessions(queue_db, worker_process):
 
 def test_a_running_handler_outlives_its_workers_sessions(queue_db, worker_process, gate):
     job_id = enqueue("proc.wait", {"gate": str(gate("a"))}).id
-    worker = worker_process("--lease", "3")
+    worker = worker_process("--lease", "4")
     gate("a").wait("started")
     assert sever(queue_db)
     deadline = rows.job(job_id).lease_until
