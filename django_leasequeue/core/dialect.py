@@ -219,6 +219,10 @@ class PostgreSQL(Dialect):
         nothing = "+ interval '0'" if column.endswith(("_until", "_at")) else "|| ''"
         return f"({column} {nothing})"
 
+    def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
+        level = getattr(getattr(connection, "isolation_level", None), "name", "")
+        return level in ("REPEATABLE_READ", "SERIALIZABLE")
+
     def select_time(self, column: str) -> str:
         # Under USE_TZ=False Django reads timestamptz in the session's zone and drops the offset.
         return f"{column} AT TIME ZONE 'UTC'"

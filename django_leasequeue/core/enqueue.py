@@ -175,8 +175,8 @@ def _insert(connection: BaseDatabaseWrapper, request: Request) -> tuple[int, boo
     with connection.cursor() as cursor:
         # A duplicate that InnoDB meets at an INSERT is locked until the caller commits, and so is
         # the gap before it, where other producers insert: only a race may get that far.
-        looks = request.keyed and not dialect.on_conflict
-        if looks and (job_id := _holder(dialect, cursor, request)) is not None:
+        looks = _looks_first(connection, request)
+        if looks and (job_id := _seen_holder(connection, cursor, request)) is not None:
             return job_id, False
         while True:
             if dialect.on_conflict:
@@ -194,6 +194,36 @@ def _insert(connection: BaseDatabaseWrapper, request: Request) -> tuple[int, boo
             if (job_id := _holder(dialect, cursor, request, dialect.share_lock)) is not None:
                 return job_id, False
             # The job that had the key was removed in between: the key is free again.
+
+
+def _looks_first(connection: BaseDatabaseWrapper, request: Request) -> bool:
+    """Tell whether the key is looked for before an INSERT tries it.
+
+    Under a snapshot ON CONFLICT fails (40001) when the job that has the key changed since.
+    """
+    if not request.keyed:
+        return False
+    on_conflict = dialect_for(connection).on_conflict
+    return not on_conflict or (not request.live_key and _reads_snapshot(connection))
+
+
+def _seen_holder(
+    connection: BaseDatabaseWrapper, cursor: CursorWrapper, request: Request
+) -> int | None:
+    """Return the id of a job that has the request's key, as far as it is seen without a lock.
+
+    A snapshot may still show a job as live that has finished since: the new job would be lost, so
+    there the key's entry is asked under a lock. A key that lasts forever cannot mislead.
+    """
+    dialect = dialect_for(connection)
+    job_id = _holder(dialect, cursor, request)
+    if job_id is not None and request.live_key and _reads_snapshot(connection):
+        return _holder(dialect, cursor, request, dialect.share_lock)
+    return job_id
+
+
+def _reads_snapshot(connection: BaseDatabaseWrapper) -> bool:
+    return in_transaction(connection) and dialect_for(connection).keeps_snapshot(connection)
 
 
 def _holder(
@@ -273,14 +303,17 @@ def _insert_batch(
     found: dict[Identity, tuple[int, bool]],
 ) -> None:
     dialect = dialect_for(connection)
-    fresh = batch
-    if not dialect.on_conflict and any(request.keyed for request in batch):
-        _look_up(dialect, cursor, batch, found, created=False)
-        fresh = [request for request in batch if request.identity not in found]
+    # A key that a snapshot may show as taken, though it is free again, is asked one by one.
+    snapshot = _reads_snapshot(connection)
+    doubtful = [request for request in batch if snapshot and request.live_key]
+    fresh = [request for request in batch if not (snapshot and request.live_key)]
+    if any(_looks_first(connection, request) for request in fresh):
+        _look_up(dialect, cursor, fresh, found, created=False)
+        fresh = [request for request in fresh if request.identity not in found]
     rows = [_row(dialect, request) for request in fresh]
     sql = f"INSERT INTO leasequeue_job ({_COLUMNS}) VALUES {', '.join(row for row, _ in rows)}"
     params = [value for _, values in rows for value in values]
-    if dialect.on_conflict:
+    if rows and dialect.on_conflict:
         sql += " ON CONFLICT DO NOTHING RETURNING id, queue_name, idempotency_key, live_key"
         cursor.execute(tagged("enqueue_many", sql), params)
         for job_id, *columns in cursor.fetchall():
@@ -293,7 +326,7 @@ def _insert_batch(
             if not dialect.is_duplicate(error):
                 raise
             # InnoDB undid just that statement; somebody took one of the keys meanwhile.
-    for request in fresh:
+    for request in (*fresh, *doubtful):
         if request.identity not in found:
             found[request.identity] = _insert(connection, request)
 

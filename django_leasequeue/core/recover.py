@@ -10,6 +10,7 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.attempts import record
 from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.keys import held_keys
 from django_leasequeue.core.lease import Lease
 from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 from django_leasequeue.outcomes import Budget, End, Outcome, transition
@@ -50,30 +51,36 @@ def _recover(connection: BaseDatabaseWrapper, cursor: CursorWrapper, limit: int)
     cursor.execute(
         tagged(
             "recover",
-            "SELECT id, lease_token, job_type, queue_name, leased_by, attempts, max_attempts, "
-            "crashes, max_crashes, releases "
+            "SELECT id, lease_token, job_type, queue_name, leased_by, live_key, attempts, "
+            "max_attempts, crashes, max_crashes, releases "
             f"FROM leasequeue_job{dialect.hint('leasequeue_job_recover')} "
             f"WHERE status = 'reserved' AND lease_until <= {dialect.now} "
             f"ORDER BY lease_until, id LIMIT %s{dialect.skip_locked}",
         ),
         [limit],
     )
-    found: dict[Status, list[Recovered]] = {}
     leases: list[Lease] = []
-    for job_id, token, job_type, queue, worker, *counters in cursor.fetchall():
+    expired: list[Recovered] = []
+    live_keys: dict[int, str | None] = {}
+    for job_id, token, job_type, queue, worker, live_key, *counters in cursor.fetchall():
         budget = Budget(*counters)
         status = transition(Outcome(End.EXPIRED), budget).status
         if token is not None:  # NULL: made by somebody's SQL, not by a claim; no attempt to record
             leases.append(Lease(job_id, bytes(token)))
-        found.setdefault(status, []).append(
-            Recovered(job_id, job_type, queue, budget.attempts, worker, status)
-        )
+        if status is Status.DEAD:
+            live_keys[job_id] = live_key
+        expired.append(Recovered(job_id, job_type, queue, budget.attempts, worker, status))
+    held = held_keys(dialect, cursor, live_keys)
+    found: dict[Status, list[Recovered]] = {}
+    for job in expired:
+        if job.job_id not in held:
+            found.setdefault(job.status, []).append(job)
     for status, recovered in found.items():
         ids = [job.job_id for job in recovered]
-        held = [lease for lease in leases if lease.job_id in set(ids)]
+        recorded = [lease for lease in leases if lease.job_id in set(ids)]
         text = DEAD_ERROR if status is Status.DEAD else BACK_ERROR
-        if held:
-            record(connection, cursor, held, End.EXPIRED, text=text)
+        if recorded:
+            record(connection, cursor, recorded, End.EXPIRED, text=text)
         _take_back(dialect, cursor, sorted(ids), status, text)
     return [job for recovered in found.values() for job in recovered]
 

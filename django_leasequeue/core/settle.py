@@ -17,6 +17,7 @@ from django.db.backends.utils import CursorWrapper
 from django_leasequeue.codec import clean_text
 from django_leasequeue.core.attempts import Fate, fates, record_outcome
 from django_leasequeue.core.dialect import Dialect, dialect_for, trouble
+from django_leasequeue.core.keys import held_keys
 from django_leasequeue.core.lease import Lease, fence
 from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 from django_leasequeue.exceptions import LeaseLost
@@ -130,13 +131,22 @@ def _settle(
     connection: BaseDatabaseWrapper, cursor: CursorWrapper, endings: Sequence[Ending]
 ) -> dict[Lease, Status]:
     dialect = dialect_for(connection)
-    budgets = _lock(dialect, cursor, [ending.lease for ending in endings])
+    locked = _lock(dialect, cursor, [ending.lease for ending in endings])
+    planned: dict[Lease, _Group] = {}
+    for lease, outcome in endings:
+        if lease in locked and lease not in planned:
+            planned[lease] = (transition(outcome, locked[lease].budget), outcome)
+    finals = {
+        lease.job_id: locked[lease].live_key
+        for lease, (change, _outcome) in planned.items()
+        if change.status in FINAL
+    }
+    held = held_keys(dialect, cursor, finals)
     groups: dict[_Group, list[Lease]] = {}
     statuses: dict[Lease, Status] = {}
-    for lease, outcome in endings:
-        if lease not in budgets or lease in statuses:
-            continue
-        change = transition(outcome, budgets[lease])
+    for lease, (change, outcome) in planned.items():
+        if lease.job_id in held:
+            continue  # neither settled nor lost: pending
         statuses[lease] = change.status
         groups.setdefault((change, outcome), []).append(lease)
     for (_change, outcome), leases in groups.items():
@@ -146,23 +156,33 @@ def _settle(
     return statuses
 
 
-def _lock(dialect: Dialect, cursor: CursorWrapper, leases: Sequence[Lease]) -> dict[Lease, Budget]:
-    """Lock the rows whose lease is held and free to lock; return their counters."""
+class _Locked(NamedTuple):
+    """What is known of a locked row."""
+
+    budget: Budget
+    live_key: str | None
+
+
+def _lock(dialect: Dialect, cursor: CursorWrapper, leases: Sequence[Lease]) -> dict[Lease, _Locked]:
+    """Lock the rows whose lease is held and free to lock; return what they hold."""
     ids = sorted({lease.job_id for lease in leases})
     wanted = set(leases)
     cursor.execute(
         tagged(
             "settle",
-            "SELECT id, lease_token, attempts, max_attempts, crashes, max_crashes, releases "
-            f"FROM leasequeue_job{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
+            "SELECT id, lease_token, attempts, max_attempts, crashes, max_crashes, releases, "
+            f"live_key FROM leasequeue_job{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
             f"AND {dialect.aside('status')} = 'reserved' "
             f"AND {dialect.aside('lease_until')} > {dialect.now} "
             f"ORDER BY id{dialect.skip_locked}",
         ),
         ids,
     )
-    rows = {Lease(row[0], bytes(row[1])): Budget(*row[2:]) for row in cursor.fetchall()}
-    return {lease: budget for lease, budget in rows.items() if lease in wanted}
+    rows = {
+        Lease(job_id, bytes(token)): _Locked(Budget(*counters), live_key)
+        for job_id, token, *counters, live_key in cursor.fetchall()
+    }
+    return {lease: row for lease, row in rows.items() if lease in wanted}
 
 
 def _update(

@@ -10,6 +10,7 @@ import pytest
 
 from django_leasequeue import enqueue
 from tests.process import rows
+from tests.worker_process import WorkerProcess
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 IDLE = ("--poll-min", "60", "--poll-max", "60")
@@ -35,6 +36,20 @@ def test_thirty_idle_workers_end_when_told(queue_db, worker_process, db_kind):
             assert (names, worker.lines) == (["worker_started", "worker_stopped"], [])
 
 
+def ended(worker: WorkerProcess, number: int) -> int:
+    """Return the exit code; press Ctrl-C again where Python itself ignored it, and said so.
+
+    It does that to a KeyboardInterrupt inside the callbacks of its own imports.
+    """
+    try:
+        return worker.wait(SECONDS / 2)
+    except AssertionError:
+        if not any(line.startswith("Exception ignored") for line in worker.lines):
+            raise
+    worker.signal(number)
+    return worker.wait(SECONDS)
+
+
 @pytest.mark.parametrize("number", STOPS, ids=lambda number: number.name)
 def test_a_signal_while_python_and_django_load(queue_db, worker_process, number):
     """F6: 0 to 500 ms after the start. Before the worker runs, the signal is the system's."""
@@ -46,11 +61,15 @@ def test_a_signal_while_python_and_django_load(queue_db, worker_process, number)
             time.sleep(max(0.0, began + delay - time.monotonic()))  # the case
             worker.signal(number)
         for worker, _delay in started:
-            assert worker.wait(SECONDS) in (0, -number)
+            code = ended(worker, number)
+            if worker.named("worker_started"):
+                assert code == 0
+            else:  # Python itself ends with 1 when Ctrl-C meets its own start
+                assert code in (-number, 1)
             claimed = {event["job_id"] for event in worker.named("job_claimed")}
             assert claimed <= {event["job_id"] for event in worker.named("job_completed")}
     stored = rows.job(job_id)
-    assert (stored.status, stored.claims) in (("ready", 0), ("done", 1))
+    assert (stored.status, stored.attempts) in (("ready", 0), ("done", 1))
 
 
 @pytest.mark.only_on("mariadb", "mysql", "postgres")
