@@ -44,6 +44,8 @@ class Dialect:
     on_conflict: ClassVar[bool] = True
     #: Starts a transaction that sees what others commit while it runs.
     begin: ClassVar[str] = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    #: One transaction at a time may write, whatever it writes.
+    one_writer: ClassVar[bool] = False
     #: Some errors and statements end a transaction without a word; a savepoint is gone with it.
     silent_ends: ClassVar[bool] = False
     #: A JSON text as a parameter.
@@ -280,6 +282,7 @@ class SQLite(Dialect):
     later = f"strftime({_SQLITE_FORMAT}, 'now', %s)"
     random_key = "lower(hex(randomblob(32)))"
     skip_locked = wait_locked = ""
+    one_writer = True
     begin = "BEGIN IMMEDIATE"  # a deferred BEGIN fails at once when it must become a writer
     text_type = ascii_type = "varchar(%d)"
     token_type = "BLOB"

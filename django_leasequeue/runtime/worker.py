@@ -21,6 +21,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.claim import ClaimSettings, claim
+from django_leasequeue.core.dialect import family_of
 from django_leasequeue.core.drain import anything_reserved, waiting_retries
 from django_leasequeue.core.lanes import Lanes, parse_queues
 from django_leasequeue.core.lease import Claimed
@@ -90,7 +91,9 @@ class WorkerOptions:
             raise ImproperlyConfigured("--max-jobs must be at least 1.")
         if not 0 < len(self.name) <= 100:
             raise ImproperlyConfigured("--name must have 1 to 100 characters.")
-        _check_lease(min(self.lease, *(kind.lease or self.lease for kind in registry), self.lease))
+        shortest = min(self.lease, *(kind.lease or self.lease for kind in registry), self.lease)
+        _check_lease(shortest)
+        _check_atomic(self.database, self.lease)
 
 
 def _check_transactions(database: str) -> None:
@@ -106,6 +109,18 @@ def _check_transactions(database: str) -> None:
             "The worker was started inside a transaction: it would see an old state for ever and "
             "commit nothing. Start it outside atomic()."
         )
+
+
+def _check_atomic(database: str, lease: float) -> None:
+    """Refuse atomic handlers that could hold up the renewal of their own lease."""
+    if not family_of(connections[database]).one_writer:
+        return
+    for kind in registry:
+        if kind.atomic and (kind.timeout is None or kind.timeout >= (kind.lease or lease)):
+            raise ImproperlyConfigured(
+                f"{kind.name}: with atomic=True on this database no lease can be renewed while the "
+                f"handler runs. Give it a timeout below its lease ({kind.lease or lease:g} s)."
+            )
 
 
 def _check_lease(shortest: float) -> None:
@@ -126,20 +141,22 @@ def _check_lease(shortest: float) -> None:
 class Worker:
     """Claims jobs and runs them until it is stopped. `run()` returns the exit code."""
 
-    def __init__(self, options: WorkerOptions | None = None) -> None:
-        self.options = options or WorkerOptions()
-        options = self.options
-        self.lease = options.lease
-        self.database = options.database
-        self.queues = parse_queues(options.queues)
-        self.name = f"{options.name}:{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    def __init__(self, queues: str | Iterable[str] = "*", **options: Any) -> None:
+        """Take the fields of WorkerOptions; raise ImproperlyConfigured as it does."""
+        self.options = WorkerOptions(queues=queues, **options)
+        self.lease = self.options.lease
+        self.database = self.options.database
+        self.queues = parse_queues(self.options.queues)
+        self.name = (
+            f"{self.options.name}:{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        )
         self.wakeup = Wakeup()
         self.interrupts = Interrupts()
-        self.shutdown = Shutdown(options.grace, self.wakeup, self.interrupts)
+        self.shutdown = Shutdown(self.options.grace, self.wakeup, self.interrupts)
         self.lanes = Lanes(self.queues)
         self.holds = Holds()
         self.outage = Outage(get_conf().DATABASE_OUTAGE_LIMIT)
-        self.poll = Poll(options.poll_min, options.poll_max)
+        self.poll = Poll(self.options.poll_min, self.options.poll_max)
         self.recovery = Recovery(self.lease)
         self.burials = Burials(
             self.database, self.name, self.lease, self.interrupts, self._is_stopping
@@ -192,6 +209,7 @@ class Worker:
                 level=logging.CRITICAL,
                 worker=self.name,
                 error=type(error).__qualname__,
+                exc_info=error,
             )
             return 1
         finally:

@@ -49,9 +49,8 @@ def test_each_is_a_failed_attempt_and_the_worker_goes_on(connection, declare, fo
     """F5: whatever it derives from, and wherever it is raised."""
     ids = {}
     for name, ending in ENDS.items():
-        declare(name, backoff=Fixed(0), takes_context=True, atomic=form == "atomic")(
-            _in_form(form, ending)
-        )
+        policy = {"atomic": True, "timeout": 1} if form == "atomic" else {}
+        declare(name, backoff=Fixed(0), takes_context=True, **policy)(_in_form(form, ending))
         ids[name] = enqueue(name, max_attempts=2).id
     declare("after")(lambda: None)
     after = enqueue("after").id

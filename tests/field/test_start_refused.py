@@ -13,7 +13,7 @@ from django.db import connections, transaction
 from django_leasequeue import enqueue
 from django_leasequeue.checks import check_database
 from django_leasequeue.core.dialect import dialect_for
-from django_leasequeue.runtime.worker import Worker, WorkerOptions
+from django_leasequeue.runtime.worker import Worker
 from tests.core.arrange import job
 from tests.faults import Fault, broken_everywhere, watching
 
@@ -24,7 +24,7 @@ def test_inside_a_transaction(connection):
     """A16: it would see an old state for ever and commit nothing."""
     with transaction.atomic():
         with pytest.raises(ImproperlyConfigured, match="inside a transaction"):
-            Worker(WorkerOptions())
+            Worker()
         with pytest.raises(CommandError, match="inside a transaction"):
             call_command("runworker", "--drain")
 
@@ -34,7 +34,7 @@ def test_autocommit_off(connection, as_default, session):
     other = session()
     other.settings_dict = {**copy.deepcopy(other.settings_dict), "AUTOCOMMIT": False}
     with as_default(other), pytest.raises(ImproperlyConfigured, match="AUTOCOMMIT"):
-        Worker(WorkerOptions())
+        Worker()
 
 
 @SERVERS
@@ -56,7 +56,7 @@ def test_a_server_that_refuses_skip_locked_is_fatal(connection):
     code = {"mysql": 1064, "postgresql": "42601"}[connection.vendor]
     refused = Fault(code, match=lambda sql: "SKIP LOCKED" in sql, times=9)
     with broken_everywhere(refused), watching() as moments:
-        assert Worker(WorkerOptions(drain=True)).run() == 1
+        assert Worker(drain=True).run() == 1
     assert moments.named("worker_fatal")
     assert job(made.id).status == "ready"
 
@@ -70,3 +70,18 @@ def test_a_version_in_disguise(connection, session, version):
     vars(other)["mysql_server_data"] = data
     assert type(dialect_for(other)).__name__ == "MariaDB"
     assert type(dialect_for(connections["default"])).__name__ == "MariaDB"
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_an_atomic_handler_that_could_outlast_its_lease_where_one_writes(
+    connection, declare, timeout
+):
+    """On SQLite nothing renews the lease while the handler's transaction is open."""
+    declare("atomic", atomic=True, timeout=timeout)(lambda: None)
+    if not dialect_for(connection).one_writer:
+        Worker(lease=60).close()
+        return
+    with pytest.raises(ImproperlyConfigured, match="timeout below its lease"):
+        Worker(lease=60)
+    declare("atomic", atomic=True, timeout=59)(lambda: None)
+    Worker(lease=60).close()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from django_leasequeue.runtime.worker import Worker, WorkerOptions
+from django_leasequeue.runtime.worker import Worker
 from tests.faults import watching
 
 #: An idle worker of these tests would sleep so long.
@@ -35,7 +35,7 @@ STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def idle_worker() -> Worker:
-    return Worker(WorkerOptions(poll_min=POLL, poll_max=POLL, grace=600))
+    return Worker(poll_min=POLL, poll_max=POLL, grace=600)
 
 
 class Signaller(threading.Thread):

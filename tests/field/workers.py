@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connections
 
-from django_leasequeue.runtime.worker import Worker, WorkerOptions
+from django_leasequeue.runtime.worker import Worker
 from tests.faults import Rival
 
 QUICK = {"poll_min": 0.01, "poll_max": 0.05, "grace": 600}
@@ -17,7 +17,7 @@ QUICK = {"poll_min": 0.01, "poll_max": 0.05, "grace": 600}
 @contextmanager
 def working(**options: Any) -> Iterator[Worker]:
     """Let a worker with these options run inside the block; afterwards it has ended with 0."""
-    worker = Worker(WorkerOptions(**{**QUICK, **options}))
+    worker = Worker(**{**QUICK, **options})
     rival = Rival(lambda: _run(worker))
     try:
         yield worker
@@ -29,7 +29,7 @@ def working(**options: Any) -> Iterator[Worker]:
 
 def drain(**options: Any) -> None:
     """Run a worker until nothing is due, reserved or soon to be retried."""
-    worker = Worker(WorkerOptions(**{**QUICK, "drain": True, **options}))
+    worker = Worker(**{**QUICK, "drain": True, **options})
     assert Rival(lambda: _run(worker)).result() == 0
 
 

@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from django_leasequeue.logs import WorkerLogs
-from django_leasequeue.runtime.worker import Worker, WorkerOptions
+from django_leasequeue.runtime.worker import Worker
 
 __all__ = ["Command", "add_worker_arguments", "run_worker"]
 
@@ -47,11 +47,11 @@ def run_worker(options: dict[str, Any]) -> int:
     )
     given = {name: options[name] for name in names if options[name] is not None}
     try:
-        chosen = WorkerOptions(**given)
+        worker = Worker(**given)
     except ImproperlyConfigured as error:
         raise CommandError(str(error)) from None
     with WorkerLogs(options["log_format"]):
-        return Worker(chosen).run()
+        return worker.run()
 
 
 class Command(BaseCommand):

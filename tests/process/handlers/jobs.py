@@ -7,6 +7,8 @@ import os
 import signal
 import time
 
+from django.db import connection
+
 from django_leasequeue import Fixed, JobContext, job
 from reports.models import GeneratedReport
 from tests.process.gate import Gate
@@ -35,11 +37,14 @@ def wait(context: JobContext, gate: str, first_run: str = "complete") -> None:
         _write_report(context)
 
 
-@job("proc.wait_atomic", takes_context=True, atomic=True)
 def wait_atomic(context: JobContext, gate: str) -> None:
     """Write the business row first and wait with it uncommitted."""
     _write_report(context)
     _pass(Gate(gate), context)
+
+
+if connection.vendor != "sqlite":  # where an atomic handler must have a limit below its lease
+    job("proc.wait_atomic", takes_context=True, atomic=True)(wait_atomic)
 
 
 @job("proc.fail", backoff=Fixed(0), failed=lambda context, error: _write_report(context))
