@@ -23,6 +23,7 @@ from pythonjsonlogger.json import JsonFormatter
 __all__ = ["WorkerLogs"]
 
 _CAPACITY = 10_000
+_LAST_LINES_SECONDS = 2.0
 
 
 def _frames_only(record: logging.LogRecord) -> list[str] | None:
@@ -98,7 +99,11 @@ class _Dropping(QueueHandler):
 
 
 class _Stream(logging.StreamHandler[Any]):
-    """Writes lines, and before them how many were lost on the way."""
+    """Writes lines, and before them how many were lost on the way.
+
+    Straight to the descriptor where there is one: a thread that is held up by a full pipe must not
+    hold a buffer's lock that the interpreter wants at its end.
+    """
 
     def __init__(self, source: _Dropping) -> None:
         super().__init__(sys.stderr)
@@ -108,8 +113,18 @@ class _Stream(logging.StreamHandler[Any]):
         if dropped := self._source.take_dropped():
             lost = logging.LogRecord("django_leasequeue", logging.WARNING, "", 0, "", (), None)
             lost.event, lost.fields = "log_lines_dropped", {"count": dropped}
-            super().emit(lost)
-        super().emit(record)
+            self._write(lost)
+        self._write(record)
+
+    def _write(self, record: logging.LogRecord) -> None:
+        try:
+            descriptor = self.stream.fileno()
+        except (AttributeError, OSError, ValueError):
+            super().emit(record)
+            return
+        line = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
+        while line:
+            line = line[os.write(descriptor, line) :]
 
 
 class WorkerLogs:
@@ -144,5 +159,12 @@ class WorkerLogs:
         self._logger.removeHandler(self._handler)
         self._logger.setLevel(self._before[0])
         self._logger.propagate = self._before[1]
-        self._listener.stop()
+        self._end_listener(self._listener)
         self._handler.close()
+
+    @staticmethod
+    def _end_listener(listener: QueueListener) -> None:
+        """Let the last lines be written, for a bounded time: nobody may be reading them."""
+        writer = threading.Thread(target=listener.stop, name="leasequeue-logs-end", daemon=True)
+        writer.start()
+        writer.join(_LAST_LINES_SECONDS)

@@ -216,7 +216,7 @@ def test_the_system_checks():
         ("handlers.md", f"After {GIVE_BACK_LIMIT} releases in a row"),
         ("schema.md", f"after {GIVE_BACK_LIMIT} a release spends an attempt"),
         ("worker.md", f"{recover.BATCH} leases at a time"),
-        ("worker.md", f"{bury._LIMIT} at a time, {bury.MAX_TRIES} tries each"),
+        ("worker.md", f"one at a time, its lease renewed, {bury.MAX_TRIES} tries each"),
     ],
 )
 def test_a_figure_is_the_code_s(page, text):

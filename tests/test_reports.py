@@ -93,6 +93,7 @@ class FakeContext:
     """What the handler needs of a context, without a job."""
 
     idempotency_key = "k" * 64
+    using = "default"
 
     def __init__(self, attempt: int = 1) -> None:
         self.attempt = attempt

@@ -60,6 +60,12 @@ class JobAdmin(OperatorAdmin[Job]):
     )
     list_filter = (StatusFilter, QueueFilter, JobTypeFilter)
     ordering = ("-id",)
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Allow the filters and the id in the URL: other columns have no index, or are secret."""
+        filters = {kind.parameter_name for kind in self.list_filter}
+        return lookup in filters | {"id", "id__exact"}
+
     # Nothing else is a plain field in the list: the URL could sort by it, without an index.
     sortable_by = ("id",)
     paginator = CappedPaginator

@@ -48,13 +48,14 @@ def record(
     groups: dict[bytes, list[int]] = {}
     for lease in leases:
         groups.setdefault(lease.token, []).append(lease.job_id)
-    cases = " ".join(["WHEN id IN ({}) THEN %s"] * len(groups)).format(
+    cases = " ".join([f"WHEN id IN ({{}}) THEN {dialect.token_mark}"] * len(groups)).format(
         *(marks(ids) for ids in groups.values())
     )
-    token = f"CASE {cases} END" if len(groups) > 1 else "%s"
+    token = f"CASE {cases} END" if len(groups) > 1 else dialect.token_mark
     params: list[Any] = []
     for group_token, ids in groups.items():
-        params += [*ids, group_token] if len(groups) > 1 else [group_token]
+        shown = dialect.token_param(group_token)
+        params += [*ids, shown] if len(groups) > 1 else [shown]
     ids = sorted(lease.job_id for lease in leases)
     cursor.execute(
         tagged(

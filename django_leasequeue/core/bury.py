@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -21,7 +22,8 @@ from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 __all__ = ["MAX_TRIES", "close_burial", "postpone_burial", "take_burials"]
 
 MAX_TRIES = 3
-_LIMIT = 20
+#: Rows looked at in one go; hooks are run one at a time, each under a lease of its own.
+_LIMIT = 100
 
 
 def take_burials(
@@ -32,10 +34,11 @@ def take_burials(
     worker: str,
     seconds: float,
 ) -> list[Claimed]:
-    """Take dead jobs that wait for their burial and return those whose hook is to be run.
+    """Take a dead job that waits for its burial and return it if there is one.
 
-    Jobs of types in `without_hook`, and those taken three times before, are closed here. Each
-    returned job is this worker's for `seconds`: then close or postpone it.
+    Jobs of types in `without_hook`, and those taken three times before, are closed here. The
+    returned job is this worker's for `seconds`, or as long as it is renewed: then close or
+    postpone it.
     """
     types = sorted({*with_hook, *without_hook})
     if not types:
@@ -43,14 +46,18 @@ def take_burials(
     token = secrets.token_bytes(16)
     hooked = frozenset(with_hook)
 
-    def work(cursor: CursorWrapper) -> list[int]:
+    def work(cursor: CursorWrapper) -> tuple[list[int], bool]:
         return _take(connection, cursor, types, hooked, token, worker, seconds)
 
-    try:
-        ids = run(connection, work)
-    except CommitUnknown:
-        return []  # taken or not: the deadline brings it back
-    return read_jobs(connection, ids, token, "dead") if ids else []
+    ids: list[int] = []
+    more = True
+    while more and not ids:
+        try:
+            ids, more = run(connection, work)
+        except CommitUnknown:
+            return []  # taken or not: the deadline brings it back
+    jobs = read_jobs(connection, ids, token, "dead") if ids else []
+    return [replace(job, seconds=seconds) for job in jobs]
 
 
 def _take(
@@ -61,7 +68,8 @@ def _take(
     token: bytes,
     worker: str,
     seconds: float,
-) -> list[int]:
+) -> tuple[list[int], bool]:
+    """Take one burial, or close those that need none; tell also whether there may be more."""
     dialect = dialect_for(connection)
     cursor.execute(
         tagged(
@@ -75,15 +83,18 @@ def _take(
         types,
     )
     rows = cursor.fetchall()
-    to_run = sorted(row[0] for row in rows if row[1] in hooked and row[2] < MAX_TRIES)
-    to_close = sorted(row[0] for row in rows if row[0] not in to_run)
+    waiting = [row[0] for row in rows if row[1] in hooked and row[2] < MAX_TRIES]
+    to_close = sorted(row[0] for row in rows if row[0] not in waiting)
     if to_close:
         _write(connection, cursor, "lease_until = NULL, lease_token = NULL", [], to_close)
-    if to_run:
-        change = f"lease_until = {dialect.later}, lease_token = %s, leased_by = %s, "
-        change += "bury_tries = bury_tries + 1"
-        _write(connection, cursor, change, [dialect.span(seconds), token, worker], to_run)
-    return to_run
+    if waiting:
+        change = (
+            f"lease_until = {dialect.later}, lease_token = {dialect.token_mark}, "
+            "leased_by = %s, bury_tries = bury_tries + 1"
+        )
+        params = [dialect.span(seconds), dialect.token_param(token), worker]
+        _write(connection, cursor, change, params, waiting[:1])
+    return waiting[:1], len(rows) == _LIMIT
 
 
 def _write(
@@ -125,10 +136,10 @@ def _end(connection: BaseDatabaseWrapper, lease: Lease, change: str, params: lis
                 "bury",
                 f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {change}, "
                 f"lease_token = NULL, updated_at = {dialect.stamp} WHERE id = %s "
-                f"AND {dialect.aside('status')} = 'dead' AND lease_token = %s "
+                f"AND {dialect.aside('status')} = 'dead' AND lease_token = {dialect.token_mark} "
                 f"AND {dialect.aside('lease_until')} > {dialect.now}",
             ),
-            [*params, lease.job_id, lease.token],
+            [*params, lease.job_id, dialect.token_param(lease.token)],
         )
         return bool(cursor.rowcount == 1)
 

@@ -11,18 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.dialect import Dialect, dialect_for
-from django_leasequeue.core.lanes import Lane, Lanes, due_range
+from django_leasequeue.core.lanes import Lane, Lanes, as_mark, due_range
 from django_leasequeue.core.lease import Claimed, Lease
 from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 
 __all__ = ["ClaimSettings", "claim", "read_claimed", "read_jobs"]
 
 USED_UP_ERROR = "Attempts used up before this claim"
+UNCLAIMABLE_ERROR = "The database refused to reserve this row"
 PAST_EXPIRY_ERROR = "Expired before it was claimed"
 _ROUNDS = 200  # of jobs that all came to nothing, before other lanes have their turn
 _LOOK_UPS = 8
@@ -98,7 +99,33 @@ def _claim_lane(
         run(connection, work)
     except CommitUnknown:
         taken.ids = _look_up(connection, taken.ids, taken.token)
+    except (DataError, IntegrityError):
+        # One row cannot be claimed (a counter at its end, put there by plain SQL): find it.
+        if limit > 1:
+            return _claim_lane(connection, lanes, lane, 1, settings)
+        taken.ids, taken.others = [], _give_up(connection, lane, lanes.mark_of(lane))
     return taken
+
+
+def _give_up(connection: BaseDatabaseWrapper, lane: Lane, mark: Any) -> int:
+    """Make the lane's first due job dead, which the database refuses to reserve; return 1, or 0."""
+    dialect = dialect_for(connection)
+    range_, params = due_range(dialect, lane, mark)
+
+    def work(cursor: CursorWrapper) -> int:
+        cursor.execute(
+            tagged(
+                "claim",
+                f"SELECT id FROM leasequeue_job{dialect.hint('leasequeue_job_claim')} "
+                f"WHERE {range_} LIMIT 1{dialect.skip_locked}",
+            ),
+            params,
+        )
+        ids = [row[0] for row in cursor.fetchall()]
+        _end_unclaimed(dialect, cursor, "dead", ids, UNCLAIMABLE_ERROR)
+        return len(ids)
+
+    return run(connection, work)
 
 
 def _take(
@@ -116,7 +143,8 @@ def _take(
         tagged(
             "claim",
             "SELECT id, job_type, attempts >= max_attempts, "
-            f"COALESCE(expires_at <= {dialect.now}, 1 = 0), {dialect.select_time('available_at')} "
+            f"COALESCE(expires_at <= {dialect.now}, 1 = 0), "
+            f"{dialect.select_moment('available_at')} "
             f"FROM leasequeue_job{dialect.hint('leasequeue_job_claim')} "
             f"WHERE {range_} LIMIT %s{dialect.skip_locked}",
         ),
@@ -133,8 +161,7 @@ def _take(
     taken.ids = [job_id for job_id, _type in runnable]
     taken.others = len(used_up) + len(expired)
     if rows:
-        moment = dialect.as_utc(rows[-1][4])
-        taken.mark = None if moment is None else dialect.time_param(moment)
+        taken.mark = as_mark(dialect, rows[-1][4])
 
 
 def _by_lease(
@@ -158,12 +185,13 @@ def _reserve(
         tagged(
             "claim",
             f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET status = 'reserved', "
-            "attempts = attempts + 1, claims = claims + 1, lease_token = %s, leased_by = %s, "
+            f"attempts = attempts + 1, claims = claims + 1, lease_token = {dialect.token_mark}, "
+            "leased_by = %s, "
             f"lease_until = {dialect.later}, claimed_at = {dialect.stamp}, "
             f"updated_at = {dialect.stamp} WHERE id IN ({marks(ids)}) "
             f"AND {dialect.aside('status')} = 'ready'",
         ),
-        [token, worker, dialect.span(seconds), *ids],
+        [dialect.token_param(token), worker, dialect.span(seconds), *ids],
     )
 
 
@@ -242,15 +270,16 @@ def read_jobs(
 ) -> list[Claimed]:
     """Return the jobs among `ids` that have `status` and `token`, in the order of `ids`."""
     dialect = dialect_for(connection)
-    columns = _COLUMNS.format(created_at=dialect.select_time("created_at"))
+    columns = _COLUMNS.format(created_at=dialect.select_moment("created_at"))
     rows = ask(
         connection,
         tagged(
             "read",
             f"SELECT {columns} FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = %s AND lease_token = %s",
+            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = %s "
+            f"AND lease_token = {dialect.token_mark}",
         ),
-        [*ids, status, token],
+        [*ids, status, dialect.token_param(token)],
     )
     found = {row[0]: _claimed(dialect, row, token) for row in rows}
     return [found[job_id] for job_id in ids if job_id in found]

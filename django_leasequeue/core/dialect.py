@@ -48,6 +48,8 @@ class Dialect:
     one_writer: ClassVar[bool] = False
     #: Some errors and statements end a transaction without a word; a savepoint is gone with it.
     silent_ends: ClassVar[bool] = False
+    #: A lease token as a parameter, made by `token_param`.
+    token_mark: ClassVar[str] = "%s"
     #: A JSON text as a parameter.
     json_param: ClassVar[str] = "%s"
     duplicate_codes: ClassVar[frozenset[Any]] = frozenset()
@@ -63,6 +65,10 @@ class Dialect:
         """Return the parameter of `later` for `seconds`."""
         return round(seconds * 1_000_000)
 
+    def token_param(self, token: bytes) -> Any:
+        """Return the parameter of `token_mark` for a token."""
+        return token
+
     def hint(self, index: str) -> str:
         """Return what follows a table's name to hold the planner to `index`."""
         return ""
@@ -74,6 +80,10 @@ class Dialect:
     def select_time(self, column: str) -> str:
         """Return SQL that reads a time column as something `as_utc` understands."""
         return column
+
+    def select_moment(self, column: str) -> str:
+        """Return `select_time` of a column without NULLs, cut to what Python can hold."""
+        return self.select_time(column)
 
     def as_utc(self, value: Any) -> datetime | None:
         """Return a time read through `select_time`, or by a model, as an aware UTC datetime."""
@@ -141,6 +151,8 @@ class MySQL(Dialect):
     share_lock = " LOCK IN SHARE MODE"
     on_conflict = False
     begin = "START TRANSACTION"
+    # Raw bytes in a statement make the process list unreadable (error 3854), and the slow log.
+    token_mark = "UNHEX(%s)"
     silent_ends = True  # a deadlock that is swallowed (1213), DDL
     text_type = "varchar(%d) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin"
     ascii_type = "varchar(%d) CHARACTER SET ascii COLLATE ascii_bin"
@@ -163,6 +175,9 @@ class MySQL(Dialect):
         if isinstance(error, InterfaceError):
             return Trouble.RECONNECT
         return super().trouble(error)
+
+    def token_param(self, token: bytes) -> Any:
+        return token.hex()
 
     def is_unknown_commit(self, error: BaseException) -> bool:
         # 1180 tells of a lost certification ("149", rolled back) or of a lost primary component.
@@ -220,6 +235,11 @@ class PostgreSQL(Dialect):
         # jobs, promise that any index on these columns reads next to nothing.
         nothing = "+ interval '0'" if column.endswith(("_until", "_at")) else "|| ''"
         return f"({column} {nothing})"
+
+    def select_moment(self, column: str) -> str:
+        # Plain SQL may have put '-infinity' there.
+        first, last = "timestamptz '0002-01-01 00:00+00'", "timestamptz '9000-01-01 00:00+00'"
+        return self.select_time(f"LEAST(GREATEST({column}, {first}), {last})")
 
     def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
         level = getattr(getattr(connection, "isolation_level", None), "name", "")

@@ -20,7 +20,7 @@ def anything_reserved(connection: BaseDatabaseWrapper, queues: tuple[str, ...]) 
     condition = f" AND queue_name IN ({marks(named)})" if named else ""
     sql = (
         f"SELECT 1 FROM leasequeue_job{dialect.hint('leasequeue_job_recover')} "
-        f"WHERE status = 'reserved'{condition} LIMIT 1"
+        f"WHERE status = 'reserved' AND lease_until IS NOT NULL{condition} LIMIT 1"
     )
     return bool(ask(connection, tagged("drain", sql), list(named)))
 

@@ -72,8 +72,9 @@ def enqueue(
     request = _request((job_type, payload, options))
     connection = connections[using or get_conf().DATABASE]
     job_id, created = repeat(connection, lambda: _insert(connection, request))
-    if not created and request.keyed:
-        _settle_conflict(connection, request, job_id)
+    if not created and request.keyed and not _settle_conflict(connection, request, job_id):
+        # The job that had the key ended meanwhile, and with it what there was to replace.
+        job_id, created = repeat(connection, lambda: _insert(connection, request))
     return _as_job(connection, request, job_id, created or not request.keyed)
 
 
@@ -247,7 +248,8 @@ def _holder(
     return row[0] if row else None
 
 
-def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> None:
+def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
+    """Do what `on_conflict` asks for; return False when there was no ready job to replace."""
     if request.on_conflict == "raise":
         raise KeyTaken(
             f"the key of this {request.job_type!r} job in queue {request.queue!r} belongs to "
@@ -255,10 +257,11 @@ def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: 
             job_id,
         )
     if request.on_conflict == "replace":
-        repeat(connection, lambda: _replace(connection, request, job_id))
+        return repeat(connection, lambda: _replace(connection, request, job_id))
+    return True
 
 
-def _replace(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> None:
+def _replace(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
     dialect = dialect_for(connection)
     available, available_params = _time(dialect, request.available, dialect.stamp)
     expires, expires_params = _time(dialect, request.expires, "NULL")
@@ -284,6 +287,7 @@ def _replace(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> 
                 job_id,
             ],
         )
+        return bool(cursor.rowcount)
 
 
 def _by_shape(connection: BaseDatabaseWrapper, requests: Iterable[Request]) -> list[list[Request]]:

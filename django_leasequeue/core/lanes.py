@@ -17,13 +17,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.transaction import ask, tagged
 
-__all__ = ["ALL_QUEUES", "Lane", "Lanes", "due_range", "parse_queues"]
+__all__ = ["ALL_QUEUES", "Lane", "Lanes", "as_mark", "due_range", "parse_queues"]
 
 ALL_QUEUES = "*"
 _INDEX = "leasequeue_job_claim"
 _CACHE_SECONDS = 1.0
 #: Lanes without jobs that are still probed at each poll, so that a new job is found at once.
 _REMEMBERED = 8
+#: What is known of a lane that is no longer looked at is kept for so long.
+_MEMORY_SECONDS = 300.0
 
 
 class Lane(NamedTuple):
@@ -77,8 +79,9 @@ class Lanes:
         """Return the lanes to look at now, best first."""
         now = time.monotonic()
         if now - self._read_at >= _CACHE_SECONDS:
+            recent = self._recent()
             self._cache = [
-                (queue, self._with_remembered(queue, lanes))
+                (queue, self._with_remembered(queue, lanes, recent.get(queue, [])))
                 for queue, lanes in self._read(connection)
             ]
             self._read_at = now
@@ -119,11 +122,18 @@ class Lanes:
         for state in self._states.values():
             state.look_at, state.mark, state.busy = 0.0, None, False
 
-    def _with_remembered(self, queue: str, lanes: list[Lane]) -> list[Lane]:
-        recent = sorted(
-            (lane for lane in self._states if lane.queue == queue),
-            key=lambda lane: -self._states[lane].seen,
-        )
+    def _recent(self) -> dict[str, list[Lane]]:
+        """Return the lanes of each queue, last claimed from first; forget those long unused."""
+        oldest = time.monotonic() - _MEMORY_SECONDS
+        for lane, state in list(self._states.items()):
+            if max(state.seen, state.look_at) < oldest:
+                del self._states[lane]
+        recent: dict[str, list[Lane]] = {}
+        for lane in sorted(self._states, key=lambda lane: -self._states[lane].seen):
+            recent.setdefault(lane.queue, []).append(lane)
+        return recent
+
+    def _with_remembered(self, queue: str, lanes: list[Lane], recent: list[Lane]) -> list[Lane]:
         known = {*lanes, *recent[:_REMEMBERED]}
         if not known and self.queues != (ALL_QUEUES,):
             known = {Lane(queue, 0)}
@@ -152,16 +162,24 @@ class Lanes:
         state.look_at = ended + max(_CACHE_SECONDS, 20 * (ended - began))
         if not rows:
             return False
-        moment = dialect.as_utc(rows[0][0])
-        state.mark = None if moment is None else dialect.time_param(moment)
+        state.mark = as_mark(dialect, rows[0][0])
         return True
 
     @staticmethod
     def _probe(dialect: Dialect, lane: Lane, mark: Any) -> tuple[str, list[Any]]:
         range_, params = due_range(dialect, lane, mark)
-        column = dialect.select_time("available_at")
+        column = dialect.select_moment("available_at")
         sql = f"SELECT {column} FROM leasequeue_job{dialect.hint(_INDEX)} WHERE {range_} LIMIT 1"
         return tagged("probe", sql), params
+
+
+def as_mark(dialect: Dialect, available: Any) -> Any:
+    """Return an available_at, read through `select_moment`, as a lane's mark.
+
+    None, the beginning, for a time that nothing but plain SQL can have put there.
+    """
+    moment = dialect.as_utc(available)
+    return None if moment is None or moment.year < 1970 else dialect.time_param(moment)
 
 
 def due_range(dialect: Dialect, lane: Lane, mark: Any) -> tuple[str, list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
@@ -61,14 +61,21 @@ class Renewal(NamedTuple):
     pending: tuple[Lease, ...]
 
 
-def fence(dialect: Dialect, leases: Sequence[Lease]) -> tuple[str, list[bytes]]:
+def fence(
+    dialect: Dialect, leases: Sequence[Lease], status: str = "= 'reserved'"
+) -> tuple[str, list[Any]]:
     """Return the condition of every write by the holder of `leases`, and its parameters."""
     tokens = sorted({lease.token for lease in leases})
     condition = (
-        f"{dialect.aside('status')} = 'reserved' AND lease_token IN ({marks(tokens)}) "
+        f"{dialect.aside('status')} {status} "
+        f"AND lease_token IN ({', '.join([dialect.token_mark] * len(tokens))}) "
         f"AND {dialect.aside('lease_until')} > {dialect.now}"
     )
-    return condition, tokens
+    return condition, [dialect.token_param(token) for token in tokens]
+
+
+#: A lease is held on a reserved job, or on a dead one that is being buried.
+_HELD = "IN ('reserved', 'dead')"
 
 
 def renew(connection: BaseDatabaseWrapper, leases: Sequence[Lease], seconds: float) -> Renewal:
@@ -128,17 +135,17 @@ def _renew(
         tagged(
             "renew",
             f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = 'reserved' "
+            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} {_HELD} "
             f"AND {dialect.aside('lease_until')} > {dialect.now} "
             f"ORDER BY id{dialect.skip_locked}",
         ),
         ids,
     )
-    locked = {Lease(job_id, bytes(token)) for job_id, token in cursor.fetchall()}
+    locked = {Lease(job_id, bytes(token)) for job_id, token in cursor.fetchall() if token}
     mine = sorted(locked & wanted)
     if not mine:
         return set()
-    held, tokens = fence(dialect, mine)
+    held, tokens = fence(dialect, mine, _HELD)
     cursor.execute(
         tagged(
             "renew",
@@ -162,9 +169,9 @@ def _still_held(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> set
         tagged(
             "renew",
             f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = 'reserved' "
+            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} {_HELD} "
             f"AND {dialect.aside('lease_until')} > {dialect.now}",
         ),
         ids,
     )
-    return {Lease(job_id, bytes(token)) for job_id, token in rows}
+    return {Lease(job_id, bytes(token)) for job_id, token in rows if token}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
+from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
@@ -19,6 +21,7 @@ from django_leasequeue.statuses import Status
 __all__ = ["BATCH", "Recovered", "recover_batch"]
 
 BATCH = 100
+UNRECOVERABLE_ERROR = "Lease expired; the database refused the record of this attempt"
 BACK_ERROR = "Lease expired; returned to queue"
 DEAD_ERROR = "Lease expired after final attempt"
 
@@ -44,10 +47,37 @@ def recover_batch(connection: BaseDatabaseWrapper, limit: int = BATCH) -> list[R
         return run(connection, lambda cursor: _recover(connection, cursor, limit))
     except CommitUnknown:
         return []  # done or to be done: the next pass sees which
+    except (DataError, IntegrityError):
+        # One row cannot be taken back (its attempt is on record already, say): find it.
+        if limit == 1:
+            return run(connection, lambda cursor: _give_up(connection, cursor))
+        ones = (recover_batch(connection, 1) for _ in range(limit))
+        return [job for found in takewhile(bool, ones) for job in found]
 
 
-def _recover(connection: BaseDatabaseWrapper, cursor: CursorWrapper, limit: int) -> list[Recovered]:
+def _give_up(connection: BaseDatabaseWrapper, cursor: CursorWrapper) -> list[Recovered]:
+    """Make the first expired job dead, without an attempt row and without a burial."""
     dialect = dialect_for(connection)
+    jobs, _leases, _keys = _expired(dialect, cursor, 1)
+    if not jobs:
+        return []
+    cursor.execute(
+        tagged(
+            "recover",
+            f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET status = 'dead', "
+            f"lease_until = NULL, lease_token = NULL, live_key = NULL, last_error = %s, "
+            f"finished_at = {dialect.stamp}, updated_at = {dialect.stamp} WHERE id = %s "
+            f"AND {dialect.aside('status')} = 'reserved' AND lease_until <= {dialect.now}",
+        ),
+        [UNRECOVERABLE_ERROR, jobs[0].job_id],
+    )
+    return [jobs[0]._replace(status=Status.DEAD)]
+
+
+def _expired(
+    dialect: Dialect, cursor: CursorWrapper, limit: int
+) -> tuple[list[Recovered], list[Lease], dict[int, str | None]]:
+    """Lock expired jobs; return them, their leases, and the live keys of those that will die."""
     cursor.execute(
         tagged(
             "recover",
@@ -59,8 +89,8 @@ def _recover(connection: BaseDatabaseWrapper, cursor: CursorWrapper, limit: int)
         ),
         [limit],
     )
+    jobs: list[Recovered] = []
     leases: list[Lease] = []
-    expired: list[Recovered] = []
     live_keys: dict[int, str | None] = {}
     for job_id, token, job_type, queue, worker, live_key, *counters in cursor.fetchall():
         budget = Budget(*counters)
@@ -69,10 +99,16 @@ def _recover(connection: BaseDatabaseWrapper, cursor: CursorWrapper, limit: int)
             leases.append(Lease(job_id, bytes(token)))
         if status is Status.DEAD:
             live_keys[job_id] = live_key
-        expired.append(Recovered(job_id, job_type, queue, budget.attempts, worker, status))
+        jobs.append(Recovered(job_id, job_type, queue, budget.attempts, worker, status))
+    return jobs, leases, live_keys
+
+
+def _recover(connection: BaseDatabaseWrapper, cursor: CursorWrapper, limit: int) -> list[Recovered]:
+    dialect = dialect_for(connection)
+    jobs, leases, live_keys = _expired(dialect, cursor, limit)
     held = held_keys(dialect, cursor, live_keys)
     found: dict[Status, list[Recovered]] = {}
-    for job in expired:
+    for job in jobs:
         if job.job_id not in held:
             found.setdefault(job.status, []).append(job)
     for status, recovered in found.items():

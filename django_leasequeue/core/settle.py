@@ -87,7 +87,8 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
             raise
         if len(endings) > 1:
             return [result for ending in endings for result in settle(connection, [ending])]
-        statuses = _write(connection, [Ending(endings[0].lease, _unstorable(endings[0].outcome))])
+        endings = [Ending(endings[0].lease, _unstorable(endings[0].outcome))]
+        statuses = _write(connection, endings)
     missing = {lease: outcome.end for lease, outcome in endings if lease not in statuses}
     fate_of = fates(connection, missing)
     return [

@@ -18,7 +18,7 @@ from django_leasequeue.outcomes import End
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.context import JobContext
-from django_leasequeue.runtime.holds import Hold
+from django_leasequeue.runtime.holds import Hold, Holds
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.isolation import freshen_connections, left_open
 
@@ -35,35 +35,51 @@ class Burials:
     alias: str
     worker: str
     lease: float
+    holds: Holds
     interrupts: Interrupts
     stopping: Callable[[], bool]
     _due: float = 0.0
 
+    def wake(self) -> None:
+        """A job has just died: look at the next pass."""
+        self._due = 0.0
+
     def run_if_due(self, connection: BaseDatabaseWrapper) -> None:
         """Take what waits for its burial and run the hooks, unless the worker stops."""
-        if ticks() < self._due or self.stopping():
+        if ticks() < self._due:
             return
-        for job in take_burials(
+        while not self.stopping() and self._one(connection):
+            pass
+        self._due = ticks() + min(5.0, self.lease / 12)
+
+    def _one(self, connection: BaseDatabaseWrapper) -> bool:
+        """Take one burial and see it through; return whether there may be more."""
+        since = ticks()
+        taken = take_burials(
             connection,
             with_hook=[kind.name for kind in registry if kind.failed is not None],
             without_hook=[kind.name for kind in registry if kind.failed is None],
             worker=self.worker,
             seconds=self.lease,
-        ):
-            if self._bury(connection, job):
+        )
+        for job in taken:
+            hold = self.holds.add(job, since)
+            try:
+                ran = self._bury(connection, job, hold)
+            finally:
+                self.holds.drop(job.lease)
+            if ran:
                 close_burial(connection, job.lease)
             else:
                 postpone_burial(connection, job.lease, _TRY_AGAIN)
-        self._due = ticks() + min(5.0, self.lease / 12)
+        return bool(taken)
 
-    def _bury(self, connection: BaseDatabaseWrapper, job: Claimed) -> bool:
+    def _bury(self, connection: BaseDatabaseWrapper, job: Claimed, hold: Hold) -> bool:
         """Run the hook; return False when it raised, so that it is tried again."""
         declaration = registry.get(job.job_type)
         if declaration is None or declaration.failed is None:
             return True
         end, text = last_end(connection, job.job_id)
-        hold = Hold(job.lease, self.lease)
-        hold.extend(ticks())
         context = JobContext(
             job,
             json.loads(job.payload),
@@ -75,7 +91,8 @@ class Burials:
         freshen_connections(after_idle=True)
         failed: BaseException | None = None
         try:
-            declaration.failed(context, _ERRORS.get(end, JobError)(text))
+            with self.interrupts.window():
+                declaration.failed(context, _ERRORS.get(end, JobError)(text))
         except BaseException as error:  # noqa: BLE001  (the worker outlives project code's exits)
             failed = error
         left_open(irregular=failed is not None)

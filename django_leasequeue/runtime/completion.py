@@ -67,7 +67,7 @@ class Completion:
             if committed:
                 self.mark_done()
             if held_back:
-                self.interrupts.restore(held_back[0])
+                self.interrupts.restore(was_open=held_back[0])
 
     def _hold(self, connection: BaseDatabaseWrapper) -> None:
         with connection.cursor() as cursor:

@@ -23,21 +23,19 @@ class Interrupts:
 
     @contextmanager
     def window(self) -> Iterator[None]:
-        """Let interrupts through while the block runs; drop what came too late for it."""
-        self._pending = None
-        self._open = True
+        """Let interrupts through while the block runs, the one that came just before it too."""
         try:
+            self.restore(was_open=True)
             yield
         finally:
             self._open = False
-            self._pending = None
 
     def hold_back(self) -> bool:
         """Begin a critical section; return what `restore` is to be given at its end."""
         was_open, self._open = self._open, False
         return was_open
 
-    def restore(self, was_open: bool) -> None:
+    def restore(self, *, was_open: bool) -> None:
         """End a critical section and raise what came during it."""
         self._open = was_open
         if was_open and self._pending is not None:

@@ -33,6 +33,7 @@ class Renewer:
         self._holds = holds
         self._on_beat = on_beat
         self._stop = threading.Event()
+        self._failing = False
         self._beat_seconds = min(_BEAT, lease / 8)
         self._connection: BaseDatabaseWrapper | None = None
         self._thread = threading.Thread(target=self._run, name="leasequeue-renewer", daemon=True)
@@ -69,7 +70,11 @@ class Renewer:
             self._close()
             for hold in due:
                 hold.renew_at = ticks() + min(_AGAIN, hold.seconds / 12)
-            log_event("renewal_failed", level=logging.WARNING, error=type(error).__qualname__)
+            if not self._failing:  # one line at the start, not one a beat
+                log_event("renewal_failed", level=logging.WARNING, error=type(error).__qualname__)
+            self._failing = True
+        else:
+            self._failing = False
 
     def _renew(
         self, connection: BaseDatabaseWrapper, holds: Sequence[Hold], seconds: float

@@ -38,15 +38,20 @@ _LOUD = {End.FAILED, End.TIMED_OUT, End.REJECTED, End.CRASHED, End.EXPIRED}
 
 
 def settle_held(
-    connection: BaseDatabaseWrapper, outcome: Outcome, hold: Hold, outage: Outage
+    connection: BaseDatabaseWrapper,
+    outcome: Outcome,
+    hold: Hold,
+    outage: Outage,
+    *,
+    within: float,
 ) -> Settled:
-    """Settle one outcome, trying again for at most one lease while the database is away.
+    """Settle one outcome, trying again for `within` seconds while the database is away.
 
     A row that somebody has locked is tried again as well. After that the lease is left to run
-    out, and the verdict is LOST. Raises errors that waiting cannot help.
+    out, and the verdict is PENDING. Raises errors that waiting cannot help.
     """
     ending = Ending(hold.lease, outcome)
-    give_up = ticks() + hold.seconds
+    give_up = ticks() + within
     while True:
         try:
             settled = settle(connection, [ending])[0]
@@ -58,8 +63,10 @@ def settle_held(
         if settled.verdict is not Verdict.PENDING:
             return settled
         log_event("settlement_pending", level=logging.DEBUG, job_id=hold.lease.job_id)
-        if ticks() >= give_up or hold.lost:
+        if hold.lost:
             return Settled(ending, Verdict.LOST)
+        if ticks() >= give_up:
+            return settled
         time.sleep(random.uniform(0.05, 0.25))
 
 
@@ -75,7 +82,7 @@ def log_settled(job: Claimed, settled: Settled, elapsed: float) -> None:
         "elapsed_ms": int(elapsed * 1000),
         "error": outcome.error.text if outcome.error else outcome.reason or None,
     }
-    if settled.verdict is Verdict.LOST:
+    if settled.verdict is not Verdict.SETTLED:
         log_event("job_lease_lost", level=logging.WARNING, **fields)
         return
     level = logging.WARNING if outcome.end in _LOUD else logging.INFO

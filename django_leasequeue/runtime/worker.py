@@ -12,30 +12,29 @@ import secrets
 import socket
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.claim import ClaimSettings, claim
-from django_leasequeue.core.dialect import family_of
 from django_leasequeue.core.drain import anything_reserved, waiting_retries
 from django_leasequeue.core.lanes import Lanes, parse_queues
 from django_leasequeue.core.lease import Claimed
 from django_leasequeue.core.settle import Ending, Settled, Verdict
 from django_leasequeue.events import log_event
+from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.outcomes import End, Outcome
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.burials import Burials
 from django_leasequeue.runtime.clock import ticks
-from django_leasequeue.runtime.connections import bounds_for, open_control
+from django_leasequeue.runtime.connections import open_control
 from django_leasequeue.runtime.executor import Executor
-from django_leasequeue.runtime.holds import Holds
+from django_leasequeue.runtime.holds import Hold, Holds
 from django_leasequeue.runtime.housekeeping import Recovery
 from django_leasequeue.runtime.interrupts import Interrupts
+from django_leasequeue.runtime.options import WorkerOptions, shortest_lease
 from django_leasequeue.runtime.outage import Outage
 from django_leasequeue.runtime.poll import Poll
 from django_leasequeue.runtime.renewer import Renewer
@@ -52,90 +51,11 @@ _RELEASED = Outcome(
 )
 
 
-def _setting(name: str) -> Any:
-    """Return a dataclass field whose default is a LEASEQUEUE setting."""
-    return field(default_factory=lambda: getattr(get_conf(), name))
+_LEAST_RELEASE_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    """How a worker works; what is left out is as the settings say. Times are seconds.
-
-    Raises ImproperlyConfigured for values that no worker could run with.
-    """
-
-    queues: str | Iterable[str] = "*"
-    database: str = _setting("DATABASE")
-    lease: float = _setting("LEASE")
-    name: str = "worker"
-    drain: bool = False
-    drain_wait: float = 60
-    max_jobs: int | None = None
-    poll_min: float = _setting("POLL_MIN")
-    poll_max: float = _setting("POLL_MAX")
-    grace: float = _setting("GRACE")
-
-    def __post_init__(self) -> None:
-        if self.database not in connections:
-            raise ImproperlyConfigured(f"{self.database!r} is no alias in DATABASES.")
-        _check_transactions(self.database)
-        try:
-            parse_queues(self.queues)
-        except ValueError as error:
-            raise ImproperlyConfigured(f"--queues: {error}.") from None
-        if not 0 < self.poll_min <= self.poll_max:
-            raise ImproperlyConfigured("--poll-min must be above 0 and not above --poll-max.")
-        if self.grace < 0 or self.drain_wait < 0:
-            raise ImproperlyConfigured("--grace and --drain-wait must not be negative.")
-        if self.max_jobs is not None and self.max_jobs < 1:
-            raise ImproperlyConfigured("--max-jobs must be at least 1.")
-        if not 0 < len(self.name) <= 100:
-            raise ImproperlyConfigured("--name must have 1 to 100 characters.")
-        shortest = min(self.lease, *(kind.lease or self.lease for kind in registry), self.lease)
-        _check_lease(shortest)
-        _check_atomic(self.database, self.lease)
-
-
-def _check_transactions(database: str) -> None:
-    """Refuse connections on which a handler's commit would not be a commit."""
-    connection = connections[database]
-    if not connection.settings_dict["AUTOCOMMIT"]:
-        raise ImproperlyConfigured(
-            f"DATABASES[{database!r}] has AUTOCOMMIT off: nothing that a handler commits would be "
-            "committed. Give the worker settings with AUTOCOMMIT on."
-        )
-    if connection.in_atomic_block:
-        raise ImproperlyConfigured(
-            "The worker was started inside a transaction: it would see an old state for ever and "
-            "commit nothing. Start it outside atomic()."
-        )
-
-
-def _check_atomic(database: str, lease: float) -> None:
-    """Refuse atomic handlers that could hold up the renewal of their own lease."""
-    if not family_of(connections[database]).one_writer:
-        return
-    for kind in registry:
-        if kind.atomic and (kind.timeout is None or kind.timeout >= (kind.lease or lease)):
-            raise ImproperlyConfigured(
-                f"{kind.name}: with atomic=True on this database no lease can be renewed while the "
-                f"handler runs. Give it a timeout below its lease ({kind.lease or lease:g} s)."
-            )
-
-
-def _check_lease(shortest: float) -> None:
-    """Refuse leases that the database's own waits could outlast."""
-    min_lease = get_conf().MIN_LEASE
-    if shortest < min_lease:
-        raise ImproperlyConfigured(
-            f"A lease of {shortest:g} s is below LEASEQUEUE['MIN_LEASE'] ({min_lease:g} s): "
-            "the database's own waits would outlast it."
-        )
-    # Servers count some waits in whole seconds, so none can be shorter than one.
-    if max(1.0, *bounds_for(shortest).values()) >= shortest:
-        raise ImproperlyConfigured(
-            f"A lease of {shortest:g} s leaves no room for the database's own waits."
-        )
+class ReleaseFailed(LeaseQueueError):
+    """A claim could not be given back: its lease has to run out."""
 
 
 class Worker:
@@ -145,6 +65,7 @@ class Worker:
         """Take the fields of WorkerOptions; raise ImproperlyConfigured as it does."""
         self.options = WorkerOptions(queues=queues, **options)
         self.lease = self.options.lease
+        self.shortest_lease = shortest_lease(self.lease)
         self.database = self.options.database
         self.queues = parse_queues(self.options.queues)
         self.name = (
@@ -159,10 +80,12 @@ class Worker:
         self.poll = Poll(self.options.poll_min, self.options.poll_max)
         self.recovery = Recovery(self.lease)
         self.burials = Burials(
-            self.database, self.name, self.lease, self.interrupts, self._is_stopping
+            self.database, self.name, self.lease, self.holds, self.interrupts, self._is_stopping
         )
         self.executor = Executor(self.database, self.interrupts, self._is_stopping)
-        self.renewer = Renewer(self.database, self.lease, self.holds, self.shutdown.on_beat)
+        self.renewer = Renewer(
+            self.database, self.shortest_lease, self.holds, self.shutdown.on_beat
+        )
         self.claim_settings = ClaimSettings(
             self.name, self.lease, {kind.name: kind.lease for kind in registry if kind.lease}
         )
@@ -177,7 +100,7 @@ class Worker:
     def connection(self) -> BaseDatabaseWrapper:
         """The connection for claims and settlements, opened when first used."""
         if self._connection is None:
-            self._connection = open_control(self.database, self.lease)
+            self._connection = open_control(self.database, self.shortest_lease)
         return self._connection
 
     def stop(self) -> None:
@@ -258,11 +181,19 @@ class Worker:
         if self._is_stopping():
             return None
         since = ticks()
-        jobs = claim(self.connection, self.lanes, 1, self.claim_settings)
-        self.outage.over()
+        jobs = self._claim()
+        if not jobs and self.options.drain and not self._waits_for_others():
+            # What was enqueued by the jobs just waited for may be in lanes not known yet.
+            self.lanes.forget()
+            jobs = self._claim()
+            if not jobs:
+                return None
         if not jobs:
-            log_event("claim_empty", level=logging.DEBUG, worker=self.name)
-            return None if self._drained() else self.poll.wait_seconds()
+            return self.poll.wait_seconds()
+        return self._run_jobs(jobs, since)
+
+    def _run_jobs(self, jobs: list[Claimed], since: float) -> float | None:
+        """Run what was claimed, unless a stop came with it; return what `turn` returns."""
         jobs_claimed.send_robust(sender=type(self), worker=self.name, jobs=jobs)
         if self._is_stopping():
             self._release(jobs, since)
@@ -290,9 +221,13 @@ class Worker:
                 ending = Ending(job.lease, outcome)
                 settled = Settled(ending, Verdict.SETTLED, Status.DONE)
             else:
-                settled = settle_held(self.connection, outcome, hold, self.outage)
+                settled = settle_held(
+                    self.connection, outcome, hold, self.outage, within=hold.seconds
+                )
             log_settled(job, settled, time.monotonic() - began)
             self._note(job, settled)
+            if settled.status is Status.DEAD:
+                self.burials.wake()
         finally:
             self.holds.drop(job.lease)
             self.jobs_run += 1
@@ -303,22 +238,26 @@ class Worker:
             self._retrying.add(job.job_id)
 
     def _release(self, jobs: list[Claimed], since: float) -> None:
-        """Give claims back that no handler has begun (seed S1's shutdown race)."""
+        """Give claims back that no handler has begun (seed S1's shutdown race).
+
+        Raises what kept a claim from being given back: its lease runs out, and the exit code is 1.
+        """
         for job in jobs:
             hold = self.holds.add(job, since)
             try:
-                settled = settle_held(self.connection, _RELEASED, hold, self.outage)
+                verdict = self._release_one(hold)
             except Exception as error:
                 log_event(
                     "claim_release_failed",
                     level=logging.ERROR,
+                    worker=self.name,
                     job_id=job.job_id,
                     error=type(error).__qualname__,
                 )
                 raise
             finally:
                 self.holds.drop(job.lease)
-            lost = settled.verdict is Verdict.LOST
+            lost = verdict is Verdict.LOST
             log_event(
                 "claim_release_lost" if lost else "claim_released_on_shutdown",
                 level=logging.WARNING if lost else logging.INFO,
@@ -328,10 +267,21 @@ class Worker:
                 queue=job.queue,
             )
 
-    def _drained(self) -> bool:
-        """Tell whether a draining worker has nothing left to wait for."""
-        if not self.options.drain:
-            return False
-        self.lanes.forget()
+    def _release_one(self, hold: Hold) -> Verdict:
+        within = min(hold.seconds, max(self.options.grace, _LEAST_RELEASE_SECONDS))
+        settled = settle_held(self.connection, _RELEASED, hold, self.outage, within=within)
+        if settled.verdict is Verdict.PENDING:
+            raise ReleaseFailed(f"job {hold.lease.job_id}: it could not be released in time")
+        return settled.verdict
+
+    def _claim(self) -> list[Claimed]:
+        jobs = claim(self.connection, self.lanes, 1, self.claim_settings)
+        self.outage.over()
+        if not jobs:
+            log_event("claim_empty", level=logging.DEBUG, worker=self.name)
+        return jobs
+
+    def _waits_for_others(self) -> bool:
+        """Tell whether a draining worker has reserved jobs or its own retries to wait for."""
         self._retrying = waiting_retries(self.connection, self._retrying, self.options.drain_wait)
-        return not self._retrying and not anything_reserved(self.connection, self.queues)
+        return bool(self._retrying) or anything_reserved(self.connection, self.queues)

@@ -10,6 +10,7 @@ from django_leasequeue import enqueue, requeue
 from django_leasequeue.codec import decode_payload
 from django_leasequeue.core.attempts import last_end
 from django_leasequeue.core.bury import MAX_TRIES, close_burial, postpone_burial, take_burials
+from django_leasequeue.core.lease import renew
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, settle
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
@@ -54,9 +55,10 @@ def test_what_the_hook_is_given(connection):
 
 
 def test_a_taken_burial_is_nobody_elses(connection):
-    die(connection, 3)
-    assert len(take(connection)) == 3
-    assert take(connection, worker="rival") == []
+    ids = die(connection, 3)
+    taken = [take(connection, worker=name) for name in ("a", "b", "c")]
+    assert sorted(burial.job_id for (burial,) in taken) == ids
+    assert take(connection, worker="d") == []
 
 
 def test_closed_is_closed(connection):
@@ -112,7 +114,8 @@ def test_every_kind_of_death_is_buried(connection):
     used_up = enqueue("arranged", {})
     write(connection, used_up.id, attempts=5)
     claim_jobs(connection, 1)
-    assert {each.job_id for each in take(connection)} == {*settled, *lapsed, used_up.id}
+    buried = {burial.job_id for _ in range(3) for burial in take(connection)}
+    assert buried == {*settled, *lapsed, used_up.id}
 
 
 def test_a_requeued_job_is_not_buried(connection):
@@ -131,13 +134,31 @@ def test_each_death_anew(connection):
     assert (burial.job_id, job(job_id).bury_tries) == (job_id, 1)
 
 
-def test_the_oldest_first_and_twenty_at_a_time(connection):
-    ids = die(connection, 25)
+def test_the_oldest_first_and_one_at_a_time(connection):
+    ids = die(connection, 5)
     for n, job_id in enumerate(reversed(ids)):
         shift(connection, job_id, "lease_until", n - 1000)
-    first = take(connection)
-    assert {each.job_id for each in first} == set(ids[5:])
-    assert {each.job_id for each in take(connection)} == set(ids[:5])
+    order = [burial.job_id for _ in ids for burial in take(connection)]
+    assert order == list(reversed(ids))
+
+
+def test_a_burial_is_renewed_while_its_hook_runs(connection):
+    die(connection)
+    (burial,) = take(connection, seconds=5)
+    assert renew(connection, [burial.lease], 60).renewed == (burial.lease,)
+    assert take(connection, worker="rival") == []
+    close_burial(connection, burial.lease)
+    assert renew(connection, [burial.lease], 60).lost == (burial.lease,)
+
+
+def test_many_without_a_hook_are_closed_in_one_go(connection):
+    ids = die(connection, 250)
+    hooked = enqueue("hooked")
+    (held,) = claim_jobs(connection, 1)
+    settle(connection, [Ending(held.lease, Outcome(End.REJECTED, bury=True))])
+    found = take(connection, hook=("hooked",), plain=("arranged",))
+    assert [burial.job_id for burial in found] == [hooked.id]
+    assert all(job(job_id).lease_until is None for job_id in ids)
 
 
 @SERVERS

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from django.db import DatabaseError
 
+from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.lease import hold_within
 from django_leasequeue.core.settle import Ending, Verdict, settle
 from django_leasequeue.outcomes import End, Outcome
@@ -142,11 +143,13 @@ def test_a_deadline_that_keeps_passing(connection):
     """However often it is tried, an expired lease writes nothing and takes nobody with it."""
     dying, other = running(connection, 2)
     calls = []
+    dialect = dialect_for(connection)
+    token, other_token = map(dialect.token_param, (dying.lease.token, b"x" * 16))
 
     def watch(execute, sql, params, many, context):
         if "leasequeue:settle */ UPDATE" in sql:
             calls.append(sql)
-            params = [value if value != dying.lease.token else b"x" * 16 for value in params]
+            params = [value if value != token else other_token for value in params]
         return execute(sql, params, many, context)
 
     before = snapshot(connection)
