@@ -8,8 +8,8 @@ import pytest
 
 from django_leasequeue import enqueue
 from reports.models import GeneratedReport
+from tests.faults.frozen import freeze, thaw
 from tests.process import rows
-from tests.process.frozen import freeze, thaw
 from tests.waiting import wait_until
 
 OPTIONS = ("--lease", "1.5", "--name", "pod")

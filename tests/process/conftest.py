@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.faults.proxy import Proxy
 from tests.process.accounts import Account, least_privileged
 from tests.process.gate import Gate
-from tests.process.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
 

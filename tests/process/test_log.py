@@ -9,8 +9,8 @@ from typing import Any
 
 from django_leasequeue import enqueue
 from django_leasequeue.models import Job, JobAttempt
+from tests.faults.frozen import freeze, thaw
 from tests.process import rows
-from tests.process.frozen import freeze, thaw
 from tests.waiting import wait_until
 
 SECRET = "Zq7-marker-of-a-secret"

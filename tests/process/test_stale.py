@@ -9,8 +9,8 @@ import pytest
 from django_leasequeue import enqueue
 from django_leasequeue.models import JobAttempt
 from reports.models import GeneratedReport
+from tests.faults.frozen import freeze, thaw
 from tests.process import rows
-from tests.process.frozen import freeze, thaw
 from tests.waiting import wait_until
 
 LEASE = ("--lease", "1.5")
