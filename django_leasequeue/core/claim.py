@@ -30,7 +30,7 @@ _LOOK_UPS = 8
 
 _COLUMNS = (
     "id, claims, job_type, queue_name, payload, attempts, max_attempts, crashes, idempotency_key, "
-    "signature, timeout, {created_at}, context, checkpoint, leased_by"
+    "signature, timeout, {created_at}, context, checkpoint, leased_by, live_key"
 )
 
 
@@ -303,4 +303,5 @@ def _claimed(dialect: Dialect, row: Sequence[Any], token: bytes) -> Claimed:
         context=row[12],
         checkpoint=row[13],
         leased_by=row[14],
+        live_key=row[15],
     )

@@ -43,6 +43,7 @@ class Claimed:
     context: str
     checkpoint: str | None
     leased_by: str
+    live_key: str | None
 
     @property
     def job_id(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.core.attempts import Fate, resolve
-from django_leasequeue.core.dialect import is_unknown_commit
+from django_leasequeue.core.dialect import dialect_for, is_unknown_commit
 from django_leasequeue.core.guard import guarded
+from django_leasequeue.core.keys import held_keys
 from django_leasequeue.core.lease import Claimed, hold_within
 from django_leasequeue.core.settle import finish_within
 from django_leasequeue.events import log_event
@@ -20,6 +22,8 @@ from django_leasequeue.outcomes import Outcome
 from django_leasequeue.runtime.interrupts import Interrupts
 
 __all__ = ["Completion"]
+
+_KEY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Completion:
                     yield
                     endings.append(outcome())
                     check()
+                    self._await_key(connection)
                 held_back.append(self.interrupts.hold_back())
                 with connection.cursor() as cursor:
                     finish_within(connection, cursor, self.job.lease, endings[0])
@@ -68,6 +73,21 @@ class Completion:
                 self.mark_done()
             if held_back:
                 self.interrupts.restore(was_open=held_back[0])
+
+    def _await_key(self, connection: BaseDatabaseWrapper) -> None:
+        """Return once the job's key can be given back, keeping the lease alive meanwhile.
+
+        An enqueuer that met the key may hold its entry until it commits: waiting for the lock in
+        the final write could outlast the lease, or the server's patience.
+        """
+        keys = {self.job.job_id: self.job.live_key}
+        while True:
+            with connection.cursor() as cursor:
+                if not held_keys(dialect_for(connection), cursor, keys):
+                    return
+            self._hold(connection)
+            log_event("key_awaited", level=logging.DEBUG, job_id=self.job.job_id)
+            time.sleep(_KEY_SECONDS)
 
     def _hold(self, connection: BaseDatabaseWrapper) -> None:
         with connection.cursor() as cursor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections.abc import Callable
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -44,28 +45,33 @@ def settle_held(
     outage: Outage,
     *,
     within: float,
+    hurry: Callable[[], bool],
 ) -> Settled:
-    """Settle one outcome, trying again for `within` seconds while the database is away.
+    """Settle one outcome and return what became of it.
 
-    A row that somebody has locked is tried again as well. After that the lease is left to run
-    out, and the verdict is PENDING. Raises errors that waiting cannot help.
+    While the database is away it is tried again for `within` seconds; a row, or a key, that
+    somebody has locked is waited for as long as the lease is renewed, or until `hurry()`. After
+    that the lease is left to run out, and the verdict is PENDING. Raises errors that waiting
+    cannot help.
     """
     ending = Ending(hold.lease, outcome)
-    give_up = ticks() + within
+    away_since: float | None = None
     while True:
         try:
             settled = settle(connection, [ending])[0]
             outage.over()
+            away_since = None
         except (DatabaseError, InterfaceError, CommitUnknown) as error:
             if not outage.covers(connection, error):
                 raise
             settled = Settled(ending, Verdict.PENDING)
+            away_since = away_since or ticks()
         if settled.verdict is not Verdict.PENDING:
             return settled
         log_event("settlement_pending", level=logging.DEBUG, job_id=hold.lease.job_id)
         if hold.lost:
             return Settled(ending, Verdict.LOST)
-        if ticks() >= give_up:
+        if hurry() or (away_since is not None and ticks() - away_since >= within):
             return settled
         time.sleep(random.uniform(0.05, 0.25))
 

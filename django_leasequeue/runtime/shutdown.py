@@ -32,17 +32,21 @@ class Shutdown:
         self._wakeup = wakeup
         self._interrupts = interrupts
         self._stopping = False
-        self._abort_at = float("inf")
+        self._abort_at = self._grace_until = float("inf")
 
     @property
     def stopping(self) -> bool:
         """Tell whether no further job is to be started."""
         return self._stopping
 
+    def grace_over(self) -> bool:
+        """Tell whether what is not done yet has to be left."""
+        return ticks() >= self._grace_until
+
     def stop(self) -> None:
         """Drain: start no further job, let the running ones finish within the grace period."""
         if not self._stopping:
-            self._abort_at = ticks() + self._grace
+            self._abort_at = self._grace_until = ticks() + self._grace
             self._stopping = True
         self._wakeup.set()
 

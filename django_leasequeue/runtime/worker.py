@@ -221,9 +221,7 @@ class Worker:
                 ending = Ending(job.lease, outcome)
                 settled = Settled(ending, Verdict.SETTLED, Status.DONE)
             else:
-                settled = settle_held(
-                    self.connection, outcome, hold, self.outage, within=hold.seconds
-                )
+                settled = self._settle(outcome, hold, within=hold.seconds)
             log_settled(job, settled, time.monotonic() - began)
             self._note(job, settled)
             if settled.status is Status.DEAD:
@@ -231,6 +229,10 @@ class Worker:
         finally:
             self.holds.drop(job.lease)
             self.jobs_run += 1
+
+    def _settle(self, outcome: Outcome, hold: Hold, *, within: float) -> Settled:
+        hurry = self.shutdown.grace_over
+        return settle_held(self.connection, outcome, hold, self.outage, within=within, hurry=hurry)
 
     def _note(self, job: Claimed, settled: Settled) -> None:
         """Remember whose retries a drain has to wait for."""
@@ -269,7 +271,7 @@ class Worker:
 
     def _release_one(self, hold: Hold) -> Verdict:
         within = min(hold.seconds, max(self.options.grace, _LEAST_RELEASE_SECONDS))
-        settled = settle_held(self.connection, _RELEASED, hold, self.outage, within=within)
+        settled = self._settle(_RELEASED, hold, within=within)
         if settled.verdict is Verdict.PENDING:
             raise ReleaseFailed(f"job {hold.lease.job_id}: it could not be released in time")
         return settled.verdict
