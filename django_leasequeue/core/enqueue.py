@@ -1,25 +1,19 @@
-"""Enqueue: one INSERT in the caller's transaction; a taken key returns the job that has it.
-
-A duplicate never locks the job's row (an upsert would hold it until the caller commits and starve
-the running job's renewal): on MySQL and MariaDB a key is looked for without a lock and then
-inserted plainly, elsewhere it is ON CONFLICT DO NOTHING.
-"""
+"""Enqueue: in the caller's transaction; a taken key returns the job that has it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Unpack
 
 from asgiref.sync import sync_to_async
-from django.db import IntegrityError, connections
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.insert import insert_one, replace_ready
+from django_leasequeue.core.insert_many import by_shape, insert_batch
 from django_leasequeue.core.request import (
-    Column,
     Identity,
     Options,
     OptionsUsing,
@@ -29,23 +23,14 @@ from django_leasequeue.core.request import (
 from django_leasequeue.core.transaction import (
     CommitUnknown,
     in_transaction,
-    marks,
     repeat,
     run,
-    tagged,
 )
 from django_leasequeue.exceptions import EnqueueError, KeyTaken
 from django_leasequeue.models import Job
 from django_leasequeue.registry import Declaration
 
 __all__ = ["aenqueue", "aenqueue_many", "enqueue", "enqueue_many"]
-
-_COLUMNS = (
-    "queue_name, job_type, payload, idempotency_key, live_key, key_hash, priority, max_attempts, "
-    "max_crashes, timeout, available_at, expires_at"
-)
-
-_INDEX_OF = {"idempotency_key": "leasequeue_job_key", "live_key": "leasequeue_job_live"}
 
 
 def enqueue(
@@ -71,10 +56,10 @@ def enqueue(
     """
     request = _request((job_type, payload, options))
     connection = connections[using or get_conf().DATABASE]
-    job_id, created = repeat(connection, lambda: _insert(connection, request))
+    job_id, created = repeat(connection, lambda: insert_one(connection, request))
     if not created and request.keyed and not _settle_conflict(connection, request, job_id):
         # The job that had the key ended meanwhile, and with it what there was to replace.
-        job_id, created = repeat(connection, lambda: _insert(connection, request))
+        job_id, created = repeat(connection, lambda: insert_one(connection, request))
     return _as_job(connection, request, job_id, created or not request.keyed)
 
 
@@ -104,9 +89,9 @@ def enqueue_many(
         distinct: dict[Identity, Request] = {}
         for request in requests:
             distinct.setdefault(request.identity, request)
-        for shape in _by_shape(connection, distinct.values()):
+        for shape in by_shape(connection, distinct.values()):
             for start in range(0, len(shape), batch_size):
-                _insert_batch(connection, cursor, shape[start : start + batch_size], found)
+                insert_batch(connection, cursor, shape[start : start + batch_size], found)
         return found
 
     found = _in_one_transaction(connection, work)
@@ -137,117 +122,6 @@ def _request(job: tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str
     return build_request(job_type, payload, **options)
 
 
-def _time(dialect: Dialect, value: datetime | float | None, absent: str) -> tuple[str, list[Any]]:
-    """Return the SQL and parameters of a moment: a datetime, seconds from now, or `absent`."""
-    if value is None:
-        return absent, []
-    if isinstance(value, datetime):
-        return "%s", [dialect.time_param(value)]
-    return dialect.later, [dialect.span(value)]
-
-
-def _row(dialect: Dialect, request: Request) -> tuple[str, list[Any]]:
-    """Return the VALUES row of a request: its SQL shape and its parameters."""
-    available, available_params = _time(dialect, request.available, dialect.stamp)
-    expires, expires_params = _time(dialect, request.expires, "NULL")
-    shape = f"(%s, %s, {dialect.json_param}, %s, %s, %s, %s, %s, %s, %s, {available}, {expires})"
-    return shape, [
-        request.queue,
-        request.job_type,
-        request.payload,
-        request.idempotency_key,
-        request.live_key,
-        request.live_key,
-        request.priority,
-        request.max_attempts,
-        request.max_crashes,
-        request.timeout,
-        *available_params,
-        *expires_params,
-    ]
-
-
-def _insert(connection: BaseDatabaseWrapper, request: Request) -> tuple[int, bool]:
-    """Insert one job; return its id and True, or the id of the job that has its key and False."""
-    connection.ensure_connection()
-    dialect = dialect_for(connection)
-    shape, params = _row(dialect, request)
-    insert = f"INSERT INTO leasequeue_job ({_COLUMNS}) VALUES {shape}"
-    with connection.cursor() as cursor:
-        # A duplicate that InnoDB meets at an INSERT is locked until the caller commits, and so is
-        # the gap before it, where other producers insert: only a race may get that far.
-        looks = _looks_first(connection, request)
-        if looks and (job_id := _seen_holder(connection, cursor, request)) is not None:
-            return job_id, False
-        while True:
-            if dialect.on_conflict:
-                sql = f"{insert} ON CONFLICT DO NOTHING RETURNING id"
-                cursor.execute(tagged("enqueue", sql), params)
-                if row := cursor.fetchone():
-                    return row[0], True
-            else:
-                try:
-                    cursor.execute(tagged("enqueue", insert), params)
-                    return cursor.lastrowid, True
-                except IntegrityError as error:
-                    if not dialect.is_duplicate(error):
-                        raise
-            if (job_id := _holder(dialect, cursor, request, dialect.share_lock)) is not None:
-                return job_id, False
-            # The job that had the key was removed in between: the key is free again.
-
-
-def _looks_first(connection: BaseDatabaseWrapper, request: Request) -> bool:
-    """Tell whether the key is looked for before an INSERT tries it.
-
-    Under a snapshot ON CONFLICT fails (40001) when the job that has the key changed since.
-    """
-    if not request.keyed:
-        return False
-    on_conflict = dialect_for(connection).on_conflict
-    return not on_conflict or (not request.live_key and _reads_snapshot(connection))
-
-
-def _seen_holder(
-    connection: BaseDatabaseWrapper, cursor: CursorWrapper, request: Request
-) -> int | None:
-    """Return the id of a job that has the request's key, as far as it is seen without a lock.
-
-    A snapshot may still show a job as live that has finished since: the new job would be lost, so
-    there the key's entry is asked under a lock. A key that lasts forever cannot mislead.
-    """
-    dialect = dialect_for(connection)
-    job_id = _holder(dialect, cursor, request)
-    if job_id is not None and request.live_key and _reads_snapshot(connection):
-        return _holder(dialect, cursor, request, dialect.share_lock)
-    return job_id
-
-
-def _reads_snapshot(connection: BaseDatabaseWrapper) -> bool:
-    return in_transaction(connection) and dialect_for(connection).keeps_snapshot(connection)
-
-
-def _holder(
-    dialect: Dialect, cursor: CursorWrapper, request: Request, lock: str = ""
-) -> int | None:
-    """Return the id of the job that has the request's key.
-
-    Without a `lock` a job that was committed after this transaction's snapshot is not seen. With
-    one it is; the read is of the index alone, so the job's row stays free.
-    """
-    queue, column, digest = request.identity
-    cursor.execute(
-        tagged(
-            "enqueue",
-            f"SELECT id FROM leasequeue_job{dialect.hint(_INDEX_OF[column])} "
-            f"WHERE {dialect.aside('queue_name')} = %s AND {column} = %s{lock}",
-        ),
-        [queue, digest],
-    )
-    row = cursor.fetchone()
-    return row[0] if row else None
-
-
 def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
     """Do what `on_conflict` asks for; return False when there was no ready job to replace."""
     if request.on_conflict == "raise":
@@ -257,107 +131,8 @@ def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: 
             job_id,
         )
     if request.on_conflict == "replace":
-        return repeat(connection, lambda: _replace(connection, request, job_id))
+        return repeat(connection, lambda: replace_ready(connection, request, job_id))
     return True
-
-
-def _replace(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
-    dialect = dialect_for(connection)
-    available, available_params = _time(dialect, request.available, dialect.stamp)
-    expires, expires_params = _time(dialect, request.expires, "NULL")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            tagged(
-                "replace",
-                f"UPDATE leasequeue_job SET job_type = %s, payload = {dialect.json_param}, "
-                f"priority = %s, max_attempts = %s, max_crashes = %s, timeout = %s, "
-                f"available_at = {available}, expires_at = {expires}, "
-                f"updated_at = {dialect.stamp} WHERE id = %s "
-                f"AND {dialect.aside('status')} = 'ready'",
-            ),
-            [
-                request.job_type,
-                request.payload,
-                request.priority,
-                request.max_attempts,
-                request.max_crashes,
-                request.timeout,
-                *available_params,
-                *expires_params,
-                job_id,
-            ],
-        )
-        return bool(cursor.rowcount)
-
-
-def _by_shape(connection: BaseDatabaseWrapper, requests: Iterable[Request]) -> list[list[Request]]:
-    """Return the requests in lists that one multi-row INSERT can serve, each in order."""
-    connection.ensure_connection()
-    dialect = dialect_for(connection)
-    shapes: dict[str, list[Request]] = {}
-    for request in requests:
-        shapes.setdefault(_row(dialect, request)[0], []).append(request)
-    return list(shapes.values())
-
-
-def _insert_batch(
-    connection: BaseDatabaseWrapper,
-    cursor: CursorWrapper,
-    batch: Sequence[Request],
-    found: dict[Identity, tuple[int, bool]],
-) -> None:
-    dialect = dialect_for(connection)
-    # A key that a snapshot may show as taken, though it is free again, is asked one by one.
-    snapshot = _reads_snapshot(connection)
-    doubtful = [request for request in batch if snapshot and request.live_key]
-    fresh = [request for request in batch if not (snapshot and request.live_key)]
-    if any(_looks_first(connection, request) for request in fresh):
-        _look_up(dialect, cursor, fresh, found, created=False)
-        fresh = [request for request in fresh if request.identity not in found]
-    rows = [_row(dialect, request) for request in fresh]
-    sql = f"INSERT INTO leasequeue_job ({_COLUMNS}) VALUES {', '.join(row for row, _ in rows)}"
-    params = [value for _, values in rows for value in values]
-    if rows and dialect.on_conflict:
-        sql += " ON CONFLICT DO NOTHING RETURNING id, queue_name, idempotency_key, live_key"
-        cursor.execute(tagged("enqueue_many", sql), params)
-        for job_id, *columns in cursor.fetchall():
-            found[Identity.of(*columns)] = (job_id, True)
-    elif rows:
-        try:
-            cursor.execute(tagged("enqueue_many", sql), params)
-            _look_up(dialect, cursor, fresh, found, created=True)
-        except IntegrityError as error:
-            if not dialect.is_duplicate(error):
-                raise
-            # InnoDB undid just that statement; somebody took one of the keys meanwhile.
-    for request in (*fresh, *doubtful):
-        if request.identity not in found:
-            found[request.identity] = _insert(connection, request)
-
-
-def _look_up(
-    dialect: Dialect,
-    cursor: CursorWrapper,
-    batch: Sequence[Request],
-    found: dict[Identity, tuple[int, bool]],
-    *,
-    created: bool,
-) -> None:
-    """Add the ids of the batch's jobs that are in the table, by whichever key is unique."""
-    groups: dict[tuple[str, Column], list[str]] = {}
-    for queue, column, digest in (request.identity for request in batch):
-        groups.setdefault((queue, column), []).append(digest)
-    for (queue, column), digests in groups.items():
-        cursor.execute(
-            tagged(
-                "enqueue_many",
-                f"SELECT id, {column} FROM leasequeue_job{dialect.hint(_INDEX_OF[column])} "
-                f"WHERE {dialect.aside('queue_name')} = %s AND {column} IN ({marks(digests)})",
-            ),
-            [queue, *digests],
-        )
-        for job_id, digest in cursor.fetchall():
-            found.setdefault(Identity(queue, column, digest), (job_id, created))
 
 
 def _in_one_transaction(

@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 from django_leasequeue import enqueue, enqueue_many
-from django_leasequeue.core.enqueue import _insert
+from django_leasequeue.core.insert import insert_one
 from django_leasequeue.core.request import build_request
 from django_leasequeue.models import Job
 from tests.core.arrange import claim_jobs, job
@@ -108,7 +108,7 @@ def test_a_key_that_is_taken_between_looking_and_inserting(connection, session, 
         pytest.skip("has one writer at a time")
 
     def take() -> None:
-        _insert(rival, build_request("t", {"by": "rival"}, **options))
+        insert_one(rival, build_request("t", {"by": "rival"}, **options))
 
     with at_statement(connection, "INSERT", take):
         jobs = enqueue_many([("t", {"n": 0}, {}), ("t", {"n": 1}, options), ("t", {"n": 2}, {})])

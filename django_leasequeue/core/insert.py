@@ -1,0 +1,178 @@
+"""Inserting one job, and finding the job that has its key.
+
+A duplicate never locks the job's row (an upsert would hold it until the caller commits and starve
+the running job's renewal): plain INSERT and a share lock on the key's index entry on MySQL and
+MariaDB, ON CONFLICT DO NOTHING elsewhere.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.request import Request
+from django_leasequeue.core.transaction import in_transaction, tagged
+
+__all__ = [
+    "COLUMNS",
+    "INDEX_OF",
+    "insert_one",
+    "looks_first",
+    "reads_snapshot",
+    "replace_ready",
+    "values_row",
+]
+
+COLUMNS = (
+    "queue_name, job_type, payload, idempotency_key, live_key, key_hash, priority, max_attempts, "
+    "max_crashes, timeout, available_at, expires_at"
+)
+
+INDEX_OF = {"idempotency_key": "leasequeue_job_key", "live_key": "leasequeue_job_live"}
+
+
+def _time(dialect: Dialect, value: datetime | float | None, absent: str) -> tuple[str, list[Any]]:
+    """Return the SQL and parameters of a moment: a datetime, seconds from now, or `absent`."""
+    if value is None:
+        return absent, []
+    if isinstance(value, datetime):
+        return "%s", [dialect.time_param(value)]
+    return dialect.later, [dialect.span(value)]
+
+
+def values_row(dialect: Dialect, request: Request) -> tuple[str, list[Any]]:
+    """Return the VALUES row of a request: its SQL shape and its parameters."""
+    available, available_params = _time(dialect, request.available, dialect.stamp)
+    expires, expires_params = _time(dialect, request.expires, "NULL")
+    shape = f"(%s, %s, {dialect.json_param}, %s, %s, %s, %s, %s, %s, %s, {available}, {expires})"
+    return shape, [
+        request.queue,
+        request.job_type,
+        request.payload,
+        request.idempotency_key,
+        request.live_key,
+        request.live_key,
+        request.priority,
+        request.max_attempts,
+        request.max_crashes,
+        request.timeout,
+        *available_params,
+        *expires_params,
+    ]
+
+
+def insert_one(connection: BaseDatabaseWrapper, request: Request) -> tuple[int, bool]:
+    """Insert one job; return its id and True, or the id of the job that has its key and False."""
+    connection.ensure_connection()
+    dialect = dialect_for(connection)
+    shape, params = values_row(dialect, request)
+    insert = f"INSERT INTO leasequeue_job ({COLUMNS}) VALUES {shape}"
+    with connection.cursor() as cursor:
+        # A duplicate that InnoDB meets at an INSERT is locked until the caller commits, and so is
+        # the gap before it, where other producers insert: only a race may get that far.
+        looks = looks_first(connection, request)
+        if looks and (job_id := _seen_holder(connection, cursor, request)) is not None:
+            return job_id, False
+        while True:
+            if dialect.on_conflict:
+                sql = f"{insert} ON CONFLICT DO NOTHING RETURNING id"
+                cursor.execute(tagged("enqueue", sql), params)
+                if row := cursor.fetchone():
+                    return row[0], True
+            else:
+                try:
+                    cursor.execute(tagged("enqueue", insert), params)
+                    return cursor.lastrowid, True
+                except IntegrityError as error:
+                    if not dialect.is_duplicate(error):
+                        raise
+            if (job_id := _holder(dialect, cursor, request, dialect.share_lock)) is not None:
+                return job_id, False
+            # The job that had the key was removed in between: the key is free again.
+
+
+def looks_first(connection: BaseDatabaseWrapper, request: Request) -> bool:
+    """Tell whether the key is looked for before an INSERT tries it.
+
+    Under a snapshot ON CONFLICT fails (40001) when the job that has the key changed since.
+    """
+    if not request.keyed:
+        return False
+    on_conflict = dialect_for(connection).on_conflict
+    return not on_conflict or (not request.live_key and reads_snapshot(connection))
+
+
+def _seen_holder(
+    connection: BaseDatabaseWrapper, cursor: CursorWrapper, request: Request
+) -> int | None:
+    """Return the id of a job that has the request's key, as far as it is seen without a lock.
+
+    A snapshot may still show a job as live that has finished since: the new job would be lost, so
+    there the key's entry is asked under a lock. A key that lasts forever cannot mislead.
+    """
+    dialect = dialect_for(connection)
+    job_id = _holder(dialect, cursor, request)
+    if job_id is not None and request.live_key and reads_snapshot(connection):
+        return _holder(dialect, cursor, request, dialect.share_lock)
+    return job_id
+
+
+def reads_snapshot(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether plain reads here may show a state that is past."""
+    return in_transaction(connection) and dialect_for(connection).keeps_snapshot(connection)
+
+
+def _holder(
+    dialect: Dialect, cursor: CursorWrapper, request: Request, lock: str = ""
+) -> int | None:
+    """Return the id of the job that has the request's key.
+
+    Without a `lock` a job that was committed after this transaction's snapshot is not seen. With
+    one it is; the read is of the index alone, so the job's row stays free.
+    """
+    queue, column, digest = request.identity
+    cursor.execute(
+        tagged(
+            "enqueue",
+            f"SELECT id FROM leasequeue_job{dialect.hint(INDEX_OF[column])} "
+            f"WHERE {dialect.aside('queue_name')} = %s AND {column} = %s{lock}",
+        ),
+        [queue, digest],
+    )
+    row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def replace_ready(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
+    """Make a ready job what the request says; return False when it is not ready any more."""
+    dialect = dialect_for(connection)
+    available, available_params = _time(dialect, request.available, dialect.stamp)
+    expires, expires_params = _time(dialect, request.expires, "NULL")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            tagged(
+                "replace",
+                f"UPDATE leasequeue_job SET job_type = %s, payload = {dialect.json_param}, "
+                f"priority = %s, max_attempts = %s, max_crashes = %s, timeout = %s, "
+                f"available_at = {available}, expires_at = {expires}, "
+                f"updated_at = {dialect.stamp} WHERE id = %s "
+                f"AND {dialect.aside('status')} = 'ready'",
+            ),
+            [
+                request.job_type,
+                request.payload,
+                request.priority,
+                request.max_attempts,
+                request.max_crashes,
+                request.timeout,
+                *available_params,
+                *expires_params,
+                job_id,
+            ],
+        )
+        return bool(cursor.rowcount)
