@@ -112,14 +112,32 @@ def _seen_holder(
 ) -> int | None:
     """Return the id of a job that has the request's key, as far as it is seen without a lock.
 
-    A snapshot may still show a job as live that has finished since: the new job would be lost, so
-    there the key's entry is asked under a lock. A key that lasts forever cannot mislead.
+    A snapshot may still show a job as live that has finished since: the new job would be lost. A
+    key that lasts forever cannot mislead.
     """
-    dialect = dialect_for(connection)
-    job_id = _holder(dialect, cursor, request)
-    if job_id is not None and request.live_key and reads_snapshot(connection):
-        return _holder(dialect, cursor, request, dialect.share_lock)
-    return job_id
+    job_id = _holder(dialect_for(connection), cursor, request)
+    if job_id is None or not request.live_key or not reads_snapshot(connection):
+        return job_id
+    return job_id if _has_key_now(connection, job_id, request.live_key) else None
+
+
+def _has_key_now(connection: BaseDatabaseWrapper, job_id: int, live_key: str) -> bool:
+    """Tell what is true at this moment of a job that the snapshot shows.
+
+    Asked by a connection of its own: a locking read would see it too, but InnoDB locks the gap
+    before the entry with it, where others insert, and the entry, which the job's end has to
+    change. A job that nobody else sees is this transaction's own.
+    """
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute(
+                tagged("enqueue", "SELECT live_key FROM leasequeue_job WHERE id = %s"), [job_id]
+            )
+            row = cursor.fetchone()
+    finally:
+        other.close()
+    return row is None or row[0] == live_key
 
 
 def reads_snapshot(connection: BaseDatabaseWrapper) -> bool:

@@ -11,7 +11,6 @@ import pytest
 from django.db import transaction
 
 from django_leasequeue import enqueue, enqueue_many
-from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.lease import renew
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, settle
@@ -73,19 +72,12 @@ def test_a_running_job_is_renewed_and_settled(worker, web, as_default, options, 
 
 
 def test_a_running_job_is_done(worker, web, as_default, options, duplicate):
-    """A key until the job is finished, met in a snapshot, is locked: the end waits, renewed."""
     enqueue("t", **options)
     held = claim_one(worker)
-    ending = Ending(held.lease, Outcome(End.COMPLETED))
     with as_default(web), transaction.atomic():
         duplicate()
-        (settled,) = settle(worker, [ending])
-        if _locks_the_key(web, options):
-            assert settled.verdict is Verdict.PENDING
-            assert renew(worker, [held.lease], 60).renewed == (held.lease,)
-    if settled.verdict is Verdict.PENDING:
-        (settled,) = settle(worker, [ending])
-    assert settled.verdict is Verdict.SETTLED
+        (settled,) = settle(worker, [Ending(held.lease, Outcome(End.COMPLETED))])
+        assert settled.verdict is Verdict.SETTLED
     assert job(held.job_id).status == "done"
 
 
@@ -102,9 +94,13 @@ def test_a_key_that_a_snapshot_shows_as_taken_is_free(worker, web, as_default, d
     assert job(made.id).status == ("ready" if made.created else "done")
 
 
-def _locks_the_key(web, options):
-    dialect = dialect_for(web)
-    return not dialect.on_conflict and dialect.keeps_snapshot(web) and "key_until" in options
+def test_a_key_of_the_transaction_itself_is_taken(web, as_default, options, duplicate):
+    """Nobody else sees that job yet."""
+    with as_default(web), transaction.atomic():
+        first = enqueue("t", **options)
+        made = duplicate()
+        made = made[-1] if isinstance(made, list) else made
+    assert (made.id, made.created) == (first.id, False)
 
 
 def test_other_producers_do_not_wait(worker, web, as_default, options, duplicate):
@@ -138,9 +134,6 @@ def test_an_expired_lease_is_recovered(worker, web, as_default, options, duplica
 
 
 def test_a_handler_completes(declare, attempt, web, as_default, connection, options, duplicate):
-    if _locks_the_key(web, options):
-        pytest.skip("the handler's own COMMIT waits for the web request's, as documented")
-
     @declare("t", takes_context=True)
     def handler(context):
         with context.complete():

@@ -19,9 +19,10 @@ WRITES = {
     ("claim", "_reserve"): "status",
     ("claim", "_end_unclaimed"): "status",
     ("recover", "_take_back"): "lease_until",
+    ("recover", "_give_up"): "lease_until",
     ("bury", "_write"): "status",
     # These belong to producers and operators, and know statuses only.
-    ("enqueue", "_replace"): "status",
+    ("insert", "replace_ready"): "status",
     ("operate", "_update"): "status",
 }
 #: core/lease.py's fence(), which names the token, as the statements call it.

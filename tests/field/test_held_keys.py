@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from django.db import IntegrityError
@@ -46,14 +46,16 @@ def test_its_end_waits_and_its_lease_is_kept(connection, session, declare, short
             make_report("once")
 
     made = enqueue("t", key="k", key_until="finished", max_attempts=1)
-    with watching() as moments, working():
-        with refused(session(), job(made.id).live_key):
+    with watching() as moments, ExitStack() as held:
+        held.enter_context(refused(session(), job(made.id).live_key))
+        with working():
             if form == "plain":
                 moments.wait("settlement_pending", count=3)
                 moments.wait("leases_renewed", count=4)
             else:
                 moments.wait("key_awaited", count=20)
             assert job(made.id).status == "reserved"
-        wait_until(lambda: job(made.id).status == "done")
+            held.close()
+            wait_until(lambda: job(made.id).status == "done")
     assert outcomes(made.id) == ["completed"]
     assert reports() == ([] if form == "plain" else ["once"])
