@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_leasequeue.codec import decode_payload
 from django_leasequeue.core.attempts import last_end
 from django_leasequeue.core.bury import close_burial, postpone_burial, take_burials
 from django_leasequeue.core.lease import Claimed
 from django_leasequeue.events import log_event
-from django_leasequeue.exceptions import JobCrashed, JobError, JobExpired
+from django_leasequeue.exceptions import JobCrashed, JobError, JobExpired, RejectedJob
 from django_leasequeue.outcomes import End
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.clock import ticks
@@ -75,14 +75,21 @@ class Burials:
         return bool(taken)
 
     def _bury(self, connection: BaseDatabaseWrapper, job: Claimed, hold: Hold) -> bool:
-        """Run the hook; return False when it raised, so that it is tried again."""
+        """Run the hook; return False when it raised, so that it is tried again.
+
+        A malformed payload has no hook: no handler could have run with it.
+        """
         declaration = registry.get(job.job_type)
         if declaration is None or declaration.failed is None:
+            return True
+        try:
+            payload = decode_payload(job.payload)
+        except RejectedJob:
             return True
         end, text = last_end(connection, job.job_id)
         context = JobContext(
             job,
-            json.loads(job.payload),
+            payload,
             hold,
             alias=self.alias,
             interrupts=self.interrupts,

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
-from django_leasequeue.conf import get_conf
+from django_leasequeue.conf import BOUNDS, get_conf
 from django_leasequeue.core.dialect import family_of
 from django_leasequeue.core.lanes import parse_queues
 from django_leasequeue.registry import registry
@@ -51,12 +51,13 @@ class WorkerOptions:
             raise ImproperlyConfigured(f"--queues: {error}.") from None
         if not 0 < self.poll_min <= self.poll_max:
             raise ImproperlyConfigured("--poll-min must be above 0 and not above --poll-max.")
-        if self.grace < 0 or self.drain_wait < 0:
+        if not (self.grace >= 0 and self.drain_wait >= 0):  # NaN as well
             raise ImproperlyConfigured("--grace and --drain-wait must not be negative.")
         if self.max_jobs is not None and self.max_jobs < 1:
             raise ImproperlyConfigured("--max-jobs must be at least 1.")
         if not 0 < len(self.name) <= 100:
             raise ImproperlyConfigured("--name must have 1 to 100 characters.")
+        _check_longest(self.lease)
         _check_lease(shortest_lease(self.lease))
         _check_atomic(self.database, self.lease)
 
@@ -91,6 +92,16 @@ def _check_atomic(database: str, lease: float) -> None:
 def shortest_lease(lease: float) -> float:
     """Return the shortest lease that the worker's claims can have: the bounds follow it."""
     return min([lease, *(kind.lease for kind in registry if kind.lease)])
+
+
+def _check_longest(lease: float) -> None:
+    """Refuse a lease that the database could not add to a time: no claim would be possible."""
+    longest = BOUNDS["LEASE"][1]
+    for name, seconds in [("--lease", lease), *((kind.name, kind.lease) for kind in registry)]:
+        if seconds is not None and not seconds <= longest:
+            raise ImproperlyConfigured(
+                f"{name}: a lease is at most {longest:g} s, not {seconds:g} s."
+            )
 
 
 def _check_lease(shortest: float) -> None:

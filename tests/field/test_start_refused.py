@@ -85,3 +85,21 @@ def test_an_atomic_handler_that_could_outlast_its_lease_where_one_writes(
         Worker(lease=60)
     declare("atomic", atomic=True, timeout=59)(lambda: None)
     Worker(lease=60).close()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"lease": 86_401}, {"lease": 1e15}, {"lease": float("inf")}, {"lease": float("nan")}]
+    + [{name: float("nan")} for name in ("grace", "drain_wait", "poll_min", "poll_max")],
+    ids=str,
+)
+def test_times_that_no_claim_or_wait_could_have(connection, options):
+    """A lease past the server's dates would make every row look like one it refuses."""
+    with pytest.raises(ImproperlyConfigured):
+        Worker(**options)
+
+
+def test_a_job_type_s_lease_has_the_same_end(connection, declare):
+    declare("long", lease=1e15)(lambda: None)
+    with pytest.raises(ImproperlyConfigured, match="long: a lease is at most"):
+        Worker()
