@@ -24,7 +24,8 @@ __all__ = [
     "transition",
 ]
 
-#: After this many releases in a row a release spends an attempt, so that endless deploys end.
+#: After this many releases of a handler that had begun, in a row, a release spends an attempt,
+#: so that endless deploys end.
 GIVE_BACK_LIMIT = 20
 
 
@@ -84,7 +85,8 @@ class ErrorSummary:
 class Outcome:
     """The end of one attempt.
 
-    `delay` is seconds until the job is available again where it is tried again; `result` is JSON
+    `delay` is seconds until the job is available again where it is tried again, which says
+    nothing of a release; `result` is JSON
     text; `started` tells whether the handler had begun; `bury` asks for the `failed` hook if this
     end is the job's death; `settled` says that the end is already written, by complete().
     """
@@ -120,13 +122,16 @@ class Budget(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """What the job becomes: counters are differences, except `releases`, which is the new value."""
+    """What the job becomes: counters are differences, except `releases`, which is the new value.
+
+    `delay` is seconds until a ready job is available; None keeps when it was, and its turn.
+    """
 
     status: Status
     attempts: int
     crashes: int
     releases: int
-    delay: float = 0.0
+    delay: float | None = 0.0
 
 
 _FINAL_ENDS = {
@@ -142,17 +147,19 @@ def transition(outcome: Outcome, budget: Budget) -> Transition:
     """Return what a job with `budget` becomes when its attempt ends with `outcome`.
 
     Never gives back below 0 attempts; dead at whichever budget ends first (design, section 5).
+    A release before the handler began is free, however often; no release changes the job's turn.
     """
     spending = SPENDING[outcome.end]
     released = outcome.end is End.RELEASED
-    spent = spending.attempt or (released and budget.releases >= GIVE_BACK_LIMIT)
+    counts = released and outcome.started
+    spent = spending.attempt or (counts and budget.releases >= GIVE_BACK_LIMIT)
     attempts = 0 if spent else -min(1, budget.attempts)
     crashes = int(spending.crash)
-    releases = budget.releases + 1 if released and not spent else 0
+    releases = budget.releases + int(counts) if released and not spent else 0
     status = _FINAL_ENDS.get(outcome.end)
     if status is None:
         used_up = budget.attempts + attempts >= budget.max_attempts
         crashed_out = bool(crashes) and budget.crashes + crashes >= budget.max_crashes
         status = Status.DEAD if spent and (used_up or crashed_out) else Status.READY
     delay = outcome.delay if status is Status.READY else 0.0
-    return Transition(status, attempts, crashes, releases, delay)
+    return Transition(status, attempts, crashes, releases, None if released else delay)

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.codec import clean_text
 from django_leasequeue.core.dialect import dialect_for
-from django_leasequeue.core.lease import Lease
+from django_leasequeue.core.lease import Lease, ends_on_record
 from django_leasequeue.core.transaction import ask, marks, run, tagged
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
 
@@ -102,18 +102,7 @@ def fates(connection: BaseDatabaseWrapper, ends: Mapping[Lease, End]) -> dict[Le
             ids,
         )
     }
-    ended = {
-        Lease(job_id, bytes(token)): outcome
-        for job_id, token, outcome in ask(
-            connection,
-            tagged(
-                "fate",
-                "SELECT job_id, token, outcome FROM leasequeue_jobattempt"
-                f"{dialect.hint('leasequeue_attempt_token')} WHERE job_id IN ({marks(ids)})",
-            ),
-            ids,
-        )
-    }
+    ended = ends_on_record(connection, ends)
     return {
         lease: Fate.ENDED
         if ended.get(lease) == end.value

@@ -14,9 +14,9 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from django_leasequeue.core.claim import read_jobs
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.lease import Claimed, Lease
+from django_leasequeue.core.reading import read_jobs
 from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 
 __all__ = ["MAX_TRIES", "close_burial", "postpone_burial", "take_burials"]

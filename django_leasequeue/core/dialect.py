@@ -52,6 +52,8 @@ class Dialect:
     token_mark: ClassVar[str] = "%s"
     #: A JSON text as a parameter.
     json_param: ClassVar[str] = "%s"
+    #: Ends what a session is running; takes its number. Empty where no session runs beside others.
+    end_statement: ClassVar[str] = ""
     duplicate_codes: ClassVar[frozenset[Any]] = frozenset()
     repeat_codes: ClassVar[frozenset[Any]] = frozenset()
     reconnect_codes: ClassVar[frozenset[Any]] = frozenset()
@@ -68,6 +70,10 @@ class Dialect:
     def token_param(self, token: bytes) -> Any:
         """Return the parameter of `token_mark` for a token."""
         return token
+
+    def in_memory(self, connection: BaseDatabaseWrapper) -> bool:
+        """Tell whether only this process can see the database."""
+        return False
 
     def hint(self, index: str) -> str:
         """Return what follows a table's name to hold the planner to `index`."""
@@ -121,6 +127,10 @@ class Dialect:
         """Tell whether `error`, raised by COMMIT, leaves open what the server did."""
         return self.trouble(error) is Trouble.RECONNECT
 
+    def session_id(self, connection: BaseDatabaseWrapper) -> int | None:
+        """Return the server's number of an open session, without a statement."""
+        return None
+
     def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
         """Tell whether plain reads in a transaction all show the state of its first one."""
         return False
@@ -150,6 +160,7 @@ class MySQL(Dialect):
     random_key = "SHA2(UUID(), 256)"
     share_lock = " LOCK IN SHARE MODE"
     on_conflict = False
+    end_statement = "KILL QUERY %s"
     begin = "START TRANSACTION"
     # Raw bytes in a statement make the process list unreadable (error 3854), and the slow log.
     token_mark = "UNHEX(%s)"
@@ -183,6 +194,10 @@ class MySQL(Dialect):
         # 1180 tells of a lost certification ("149", rolled back) or of a lost primary component.
         lost = self.code_of(error) == 1180 and "149" not in str(error)
         return lost or super().is_unknown_commit(error)
+
+    def session_id(self, connection: BaseDatabaseWrapper) -> int | None:
+        raw = connection.connection
+        return int(raw.thread_id()) if raw is not None and raw.open else None
 
     def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
         return getattr(connection, "isolation_level", None) != "read committed"
@@ -223,12 +238,15 @@ class PostgreSQL(Dialect):
     later = "((SELECT clock_timestamp()) + %s * interval '1 microsecond')"
     random_key = "encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex')"
     json_param = "%s::jsonb"
+    end_statement = "SELECT pg_cancel_backend(%s)"
     text_type = 'varchar(%d) COLLATE "C"'
     ascii_type = 'varchar(%d) COLLATE "C"'
     token_type = "bytea"
     time_type = "timestamp with time zone"
     duplicate_codes = frozenset({"23505"})
     repeat_codes = frozenset({"40001", "40P01", "55P03", "57014"})
+    #: The server shuts down, starts, or has ended a session that was idle for too long.
+    ended_codes = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
 
     def aside(self, column: str) -> str:
         # No index serves an expression. Statistics of an empty table, or of one without reserved
@@ -240,6 +258,10 @@ class PostgreSQL(Dialect):
         # Plain SQL may have put '-infinity' there.
         first, last = "timestamptz '0002-01-01 00:00+00'", "timestamptz '9000-01-01 00:00+00'"
         return self.select_time(f"LEAST(GREATEST({column}, {first}), {last})")
+
+    def session_id(self, connection: BaseDatabaseWrapper) -> int | None:
+        raw = connection.connection
+        return int(raw.info.backend_pid) if raw is not None and not raw.closed else None
 
     def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
         level = getattr(getattr(connection, "isolation_level", None), "name", "")
@@ -262,7 +284,7 @@ class PostgreSQL(Dialect):
         code = self.code_of(error)
         if isinstance(error, InterfaceError) or (code is None and _is_operational(error)):
             return Trouble.RECONNECT  # libpq's own "server closed the connection" has no SQLSTATE
-        if code is not None and (code.startswith("08") or code in {"57P01", "57P02", "57P03"}):
+        if code is not None and (code.startswith("08") or code in self.ended_codes):
             return Trouble.RECONNECT
         return Trouble.REPEAT if code in self.repeat_codes else None
 
@@ -307,6 +329,9 @@ class SQLite(Dialect):
     text_type = ascii_type = "varchar(%d)"
     token_type = "BLOB"
     time_type = "datetime"
+
+    def in_memory(self, connection: BaseDatabaseWrapper) -> bool:
+        return bool(connection.is_in_memory_db())  # type: ignore[attr-defined]  # SQLite's own
 
     def hint(self, index: str) -> str:
         if index == "PRIMARY":

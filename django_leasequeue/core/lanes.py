@@ -70,6 +70,8 @@ class Lanes:
     """
 
     queues: tuple[str, ...]
+    #: How many jobs the database refused to reserve since this worker's last successful claim.
+    refusals: int = 0
     _cache: list[tuple[str, list[Lane]]] = field(default_factory=list)
     _read_at: float = float("-inf")
     _states: dict[Lane, _State] = field(default_factory=dict)
@@ -110,7 +112,7 @@ class Lanes:
         """Note that a claim took jobs up to `mark`; `full`: as many as it asked for."""
         state = self._states.setdefault(lane, _State())
         state.mark, state.busy, state.seen = mark, full, time.monotonic()
-        self._last = lane.queue
+        self._last, self.refusals = lane.queue, 0
 
     def empty(self, lane: Lane) -> None:
         """Note that a claim found the lane empty."""

@@ -1,9 +1,10 @@
-"""The lease: what a claim gives, and how it is prolonged."""
+"""The lease: what a claim gives, how it is prolonged, and how it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -13,7 +14,17 @@ from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 from django_leasequeue.exceptions import LeaseLost
 
-__all__ = ["Claimed", "Lease", "Renewal", "fence", "hold_within", "renew"]
+__all__ = [
+    "Claimed",
+    "Lease",
+    "Renewal",
+    "Standing",
+    "ends_on_record",
+    "fence",
+    "hold_within",
+    "renew",
+    "standing",
+]
 
 
 class Lease(NamedTuple):
@@ -60,6 +71,15 @@ class Renewal(NamedTuple):
     renewed: tuple[Lease, ...]
     lost: tuple[Lease, ...]
     pending: tuple[Lease, ...]
+
+
+class Standing(Enum):
+    """How a lease stands, by the database's word."""
+
+    HELD = "held"  # this token is the job's, unexpired
+    COMPLETED = "completed"  # the handler has completed the job during this very attempt
+    CANCELLED = "cancelled"  # an operator cancelled it, likewise
+    LOST = "lost"  # it expired, or whatever else ended it
 
 
 def fence(
@@ -160,19 +180,57 @@ def _renew(
     return set(mine) if cursor.rowcount == len(mine) else set()
 
 
+def standing(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> dict[Lease, Standing]:
+    """Return how each lease stands now, by plain reads that wait for no lock.
+
+    A dead job's burial is HELD as a reserved job is; once cancelled it is LOST, for a burial is
+    no attempt. COMPLETED and CANCELLED are final, whatever becomes of the job later.
+    """
+    held = _still_held(connection, leases)
+    # In this order: what had ended before the first read is on record before the second.
+    ended = ends_on_record(connection, [lease for lease in leases if lease not in held])
+    return {
+        lease: Standing.HELD if lease in held else _STANDINGS.get(ended.get(lease), Standing.LOST)
+        for lease in leases
+    }
+
+
+_STANDINGS: dict[str | None, Standing] = {
+    "completed": Standing.COMPLETED,
+    "skipped": Standing.COMPLETED,
+    "cancelled": Standing.CANCELLED,
+}
+
+
 def _still_held(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> set[Lease]:
     if not leases:
         return set()
     dialect = dialect_for(connection)
     ids = sorted({lease.job_id for lease in leases})
-    rows = ask(
-        connection,
-        tagged(
-            "renew",
-            f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} {_HELD} "
-            f"AND {dialect.aside('lease_until')} > {dialect.now}",
-        ),
-        ids,
+    sql = (
+        f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
+        f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} {_HELD} "
+        f"AND {dialect.aside('lease_until')} > {dialect.now}"
     )
-    return {Lease(job_id, bytes(token)) for job_id, token in rows if token}
+    rows = ask(connection, tagged("standing", sql), ids)
+    return {Lease(job_id, bytes(token)) for job_id, token in rows if token} & set(leases)
+
+
+def ends_on_record(connection: BaseDatabaseWrapper, leases: Collection[Lease]) -> dict[Lease, str]:
+    """Return the outcome of each of these attempts that is on record.
+
+    Reads no other attempt of the jobs, which may have had thousands.
+    """
+    if not leases:
+        return {}
+    dialect = dialect_for(connection)
+    ids = sorted({lease.job_id for lease in leases})
+    tokens = sorted({lease.token for lease in leases})
+    sql = (
+        "SELECT job_id, token, outcome FROM leasequeue_jobattempt"
+        f"{dialect.hint('leasequeue_attempt_token')} WHERE job_id IN ({marks(ids)}) "
+        f"AND token IN ({', '.join([dialect.token_mark] * len(tokens))})"
+    )
+    params = [*ids, *map(dialect.token_param, tokens)]
+    rows = ask(connection, tagged("standing", sql), params)
+    return {Lease(job_id, bytes(token)): outcome for job_id, token, outcome in rows}

@@ -228,7 +228,7 @@ def _assignments(
     if outcome.result is not None:
         columns.append(f"result = {dialect.json_param}")
         params.append(outcome.result)
-    if change.status is Status.READY:
+    if change.status is Status.READY and change.delay is not None:
         columns.append(f"available_at = {dialect.later}")
         params.append(dialect.span(change.delay))
     if change.status in FINAL:

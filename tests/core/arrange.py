@@ -21,6 +21,7 @@ def claim_jobs(
     connection: BaseDatabaseWrapper,
     limit: int = 1,
     *,
+    ahead: int = 0,
     queues: str = "*",
     lanes: Lanes | None = None,
     lease: float = 60,
@@ -29,7 +30,7 @@ def claim_jobs(
 ) -> list[Claimed]:
     """Claim as a worker does that has just started, or that has these `lanes`."""
     settings = ClaimSettings(worker, lease, leases or {})
-    return claim(connection, lanes or Lanes(parse_queues(queues)), limit, settings)
+    return claim(connection, lanes or Lanes(parse_queues(queues)), limit, settings, ahead=ahead)
 
 
 def claim_one(connection: BaseDatabaseWrapper, **options: Any) -> Claimed:

@@ -10,8 +10,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue import cancel, enqueue, enqueue_many, requeue, reschedule
 from django_leasequeue.core import attempts, bury, drain
+from django_leasequeue.core.checkpoint import save_checkpoint
 from django_leasequeue.core.lanes import Lanes
-from django_leasequeue.core.lease import Claimed, hold_within, renew
+from django_leasequeue.core.lease import Claimed, hold_within, renew, standing
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, finish_within, settle
 from django_leasequeue.outcomes import End, Outcome
@@ -58,6 +59,12 @@ def claim_behind_a_mark(worker: BaseDatabaseWrapper) -> Callable[[], object]:
     return lambda: claim_jobs(worker, 10, lanes=lanes)
 
 
+def claim_ahead(worker: BaseDatabaseWrapper) -> Callable[[], object]:
+    *_others, last = due(20, queue="plan-a")
+    run(worker, f"UPDATE leasequeue_job SET crashes = 1 WHERE id = {last}")
+    return lambda: claim_jobs(worker, 2, ahead=18, queues="plan-a")
+
+
 def claim_used_up_and_expired(worker: BaseDatabaseWrapper) -> Callable[[], object]:
     used_up, *_rest = due(3, queue="plan-a")
     run(worker, f"UPDATE leasequeue_job SET attempts = 5 WHERE id = {used_up}")
@@ -78,6 +85,22 @@ def renewal_of_what_is_lost(worker: BaseDatabaseWrapper) -> Callable[[], object]
     jobs = running(worker, 10, queue="plan-r")
     expire(worker, *(job.job_id for job in jobs))
     return lambda: renew(worker, [job.lease for job in jobs], 60)
+
+
+def standing_of_all_kinds(worker: BaseDatabaseWrapper) -> Callable[[], object]:
+    jobs = running(worker, 10, queue="plan-r")
+    cancel([job.job_id for job in jobs[:5]])
+    return lambda: standing(worker, [job.lease for job in jobs])
+
+
+def checkpoint(worker: BaseDatabaseWrapper) -> Callable[[], object]:
+    (job,) = running(worker, queue="plan-r")
+
+    def work() -> None:
+        with worker.cursor() as cursor:
+            save_checkpoint(worker, cursor, job.lease, "[1]", 60)
+
+    return work
 
 
 def settlement(worker: BaseDatabaseWrapper) -> Callable[[], object]:
@@ -168,10 +191,13 @@ CASES: dict[Case, int] = {
     claim_from_all_queues: 40,
     claim_from_the_last_of_many_priorities: 40,
     claim_behind_a_mark: 40,
+    claim_ahead: 60,
     claim_used_up_and_expired: 40,
     idle_poll: 5,
     renewal: 40,
     renewal_of_what_is_lost: 40,
+    standing_of_all_kinds: 40,
+    checkpoint: 5,
     settlement: 40,
     settlement_of_many_kinds: 40,
     settlement_of_what_is_lost: 60,

@@ -12,6 +12,7 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue import LeaseLost, cancel
 from django_leasequeue.core.bury import close_burial, postpone_burial, take_burials
+from django_leasequeue.core.checkpoint import save_checkpoint
 from django_leasequeue.core.lease import Claimed, Lease, hold_within, renew
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, finish_within, settle
@@ -121,6 +122,17 @@ def test_hold_within_a_transaction(connection, gone):
 
     with pytest.raises(LeaseLost):
         after_a_report(connection, work)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_save_a_checkpoint(connection, gone):
+    def work(cursor: CursorWrapper) -> None:
+        save_checkpoint(connection, cursor, gone, '{"a":1}', 60)
+
+    with pytest.raises(LeaseLost):
+        after_a_report(connection, work)
+    with connection.cursor() as cursor, pytest.raises(LeaseLost):
+        work(cursor)
 
 
 @pytest.mark.usefixtures("unchanged")

@@ -35,6 +35,7 @@ INTENDED = {
     "enqueue_many": KEYS,
     "attempt": {PRIMARY, *ATTEMPTS},
     "fate": {PRIMARY, *ATTEMPTS},
+    "standing": {PRIMARY, *ATTEMPTS},
 }
 
 

@@ -10,7 +10,7 @@ from django.db import DatabaseError
 
 from django_leasequeue import enqueue
 from django_leasequeue.core.settle import Ending, Verdict, settle
-from django_leasequeue.outcomes import End, ErrorSummary, Outcome, transition
+from django_leasequeue.outcomes import GIVE_BACK_LIMIT, End, ErrorSummary, Outcome, transition
 from django_leasequeue.statuses import FINAL, Status
 from tests.core.arrange import WORKER, claim_one, history, job, outcomes, running, snapshot, write
 from tests.core.interleave import at_statement
@@ -47,6 +47,7 @@ def test_what_every_end_spends(connection, end, counters, started):
     outcome = Outcome(end, delay=30, started=started)
     before = budget(**counters)
     change = transition(outcome, before)
+    due = job(held.job_id).available_at
     (settled,) = settle(connection, [Ending(held.lease, outcome)])
     row = job(held.job_id)
     assert settled.status == change.status == row.status
@@ -56,8 +57,29 @@ def test_what_every_end_spends(connection, end, counters, started):
     assert outcomes(row.id) == ([end.value] if outcome.recorded else [])
     assert (row.claims, row.lease_token) == (1, None)
     assert (row.finished_at is not None) == (change.status in FINAL)
-    if row.status == Status.READY:
+    if end is End.RELEASED:
+        assert row.available_at == due
+    elif row.status == Status.READY:
         assert (row.available_at - row.updated_at).total_seconds() == pytest.approx(30, abs=0.1)
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_released_job_goes_before_what_was_enqueued_since(connection, started):
+    (held,) = running(connection)
+    later = enqueue("t")
+    settle_one(connection, held, End.RELEASED, started=started)
+    assert claim_one(connection).job_id == held.job_id
+    assert claim_one(connection).job_id == later.id
+
+
+def test_a_job_given_back_before_its_start_is_as_it_was(connection):
+    (held,) = running(connection, max_attempts=1)
+    for _ in range(GIVE_BACK_LIMIT + 2):
+        settle_one(connection, held, End.RELEASED, started=False)
+        held = claim_one(connection)
+    row = job(held.job_id)
+    assert (row.attempts, row.releases, row.claims) == (1, 0, GIVE_BACK_LIMIT + 3)
+    assert outcomes(row.id) == []
 
 
 def test_a_completed_job(connection):

@@ -15,7 +15,7 @@ import pytest
 from django.db import DatabaseError, InterfaceError, connections, transaction
 
 from django_leasequeue import enqueue, enqueue_many
-from django_leasequeue.core import attempts, claim
+from django_leasequeue.core import attempts, reading
 from django_leasequeue.core import transaction as core_transaction
 from django_leasequeue.core.lease import renew
 from django_leasequeue.core.recover import recover_batch
@@ -34,7 +34,7 @@ CODES = codes_for(connections["default"])
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pauses between two tries are for rivals, and here there are none."""
-    for module in (core_transaction, attempts, claim):
+    for module in (core_transaction, attempts, reading):
         monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda seconds: None))
 
 

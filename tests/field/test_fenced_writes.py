@@ -13,11 +13,12 @@ TOKEN = "lease_token"
 WRITES = {
     ("lease", "hold_within"): TOKEN,
     ("lease", "_renew"): TOKEN,
+    ("checkpoint", "save_checkpoint"): TOKEN,
     ("settle", "_update"): TOKEN,
     ("bury", "_end"): TOKEN,
     # These take what nobody holds, under the row's lock, and say so again in the WHERE.
-    ("claim", "_reserve"): "status",
-    ("claim", "_end_unclaimed"): "status",
+    ("take", "_reserve"): "status",
+    ("take", "_end_unclaimed"): "status",
     ("recover", "_take_back"): "lease_until",
     ("recover", "_give_up"): "lease_until",
     ("bury", "_write"): "status",

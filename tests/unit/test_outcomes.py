@@ -80,9 +80,9 @@ def test_dead_at_whichever_budget_ends_first(outcome, before):
     assert transition(outcome, before).status is expected
 
 
-@given(before=budgets, started=st.booleans())
-def test_a_release_is_given_back_up_to_the_limit(before, started):
-    change = transition(Outcome(End.RELEASED, started=started), before)
+@given(before=budgets)
+def test_a_release_is_given_back_up_to_the_limit(before):
+    change = transition(Outcome(End.RELEASED), before)
     if before.releases < GIVE_BACK_LIMIT:
         assert change.status is Status.READY
         assert change.releases == before.releases + 1
@@ -90,6 +90,21 @@ def test_a_release_is_given_back_up_to_the_limit(before, started):
     else:
         assert change.attempts == 0
         assert change.releases == 0
+
+
+@given(before=budgets)
+def test_a_release_before_the_start_is_free_however_often(before):
+    """A worker that claims ahead gives back what it cannot start soon, and may do so for days."""
+    change = transition(Outcome(End.RELEASED, started=False), before)
+    assert (change.status, change.crashes) == (Status.READY, 0)
+    assert change.attempts == -min(1, before.attempts)
+    assert change.releases == before.releases
+
+
+@given(before=budgets, started=st.booleans(), delay=st.floats(0, 1e6))
+def test_a_release_keeps_the_jobs_turn(before, started, delay):
+    outcome = Outcome(End.RELEASED, started=started, delay=delay)
+    assert transition(outcome, before).delay is None
 
 
 def test_endless_deploys_end_a_job():
@@ -115,7 +130,8 @@ def test_only_releases_count_as_releases(outcome, before):
 def test_a_delay_is_kept_for_jobs_that_run_again_only(outcome, before, delay):
     delayed = Outcome(outcome.end, started=outcome.started, delay=delay)
     change = transition(delayed, before)
-    assert change.delay == (delay if change.status is Status.READY else 0.0)
+    if outcome.end is not End.RELEASED:
+        assert change.delay == (delay if change.status is Status.READY else 0.0)
 
 
 def test_a_snooze_runs_again_even_on_the_last_attempt():
