@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from typing import Any
 
 from django.db import connections
@@ -27,7 +28,7 @@ def open_control(alias: str, lease: float) -> BaseDatabaseWrapper:
     """Return a new connection to `alias` for the calling thread, opened lazily.
 
     READ COMMITTED, autocommit, one statement at a time, no pool, every wait bounded; the session
-    is prepared again after each reconnect. The caller closes it.
+    is prepared again after each reconnect; no statement is kept under DEBUG. The caller closes it.
     """
     project = connections[alias]
     bounds = bounds_for(lease)
@@ -36,6 +37,7 @@ def open_control(alias: str, lease: float) -> BaseDatabaseWrapper:
     settings.update(CONN_MAX_AGE=None, CONN_HEALTH_CHECKS=False, AUTOCOMMIT=True)
     settings["OPTIONS"] = dialect.control_options(settings["OPTIONS"], bounds)
     connection = type(project)(settings, alias)
+    connection.queries_log = deque(maxlen=0)
     vars(connection)["leasequeue_session"] = dialect.control_session(bounds)
     return connection
 
