@@ -36,6 +36,9 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "MIN_LEASE": (0.5, 86_400),
     "MAX_ATTEMPTS": (1, 32_767),
     "MAX_CRASHES": (1, 32_767),
+    "KILL_AFTER": (0, 86_400),
+    "PROCESSES": (1, 1_000),
+    "THREADS": (1, 1_000),
     "MAX_PAYLOAD_BYTES": (2, 256 * 1024 * 1024),
     "MAX_RESULT_BYTES": (2, 256 * 1024 * 1024),
     "POLL_MIN": (0.001, 3_600),
@@ -43,6 +46,18 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "GRACE": (0, 86_400),
     "DATABASE_OUTAGE_LIMIT": (0, 86_400),
 }
+
+#: The bounds of a time limit, for those who may also have none.
+TIMEOUT_BOUNDS = (0.001, 10 * 365 * 86_400)
+
+_WHOLE = (
+    "MAX_ATTEMPTS",
+    "MAX_CRASHES",
+    "MAX_PAYLOAD_BYTES",
+    "MAX_RESULT_BYTES",
+    "PROCESSES",
+    "THREADS",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,13 @@ class Conf:
     MAX_ATTEMPTS: int = 5
     #: Crashes (process died, lease ran out) after which a job is dead.
     MAX_CRASHES: int = 3
+    #: Time limit of a job whose type and enqueue say nothing; None: no limit.
+    TIMEOUT: float | None = None
+    #: From the interrupt of a handler to the kill of its child; a worker takes at most lease / 6.
+    KILL_AFTER: float = 5
+    #: Children of a worker, and handlers that each of them runs at the same time.
+    PROCESSES: int = 1
+    THREADS: int = 1
     #: Strategy or callable of jobs that declare none; a dotted path is imported.
     BACKOFF: Backoff = field(default_factory=Exponential)
     MAX_PAYLOAD_BYTES: int = 1024 * 1024
@@ -72,13 +94,21 @@ class Conf:
     GRACE: float = 30
     #: A worker that cannot reach its database for so long ends with exit code 1.
     DATABASE_OUTAGE_LIMIT: float = 300
+    #: Worker profiles: what `runworker --profile NAME` runs with, by name.
+    WORKERS: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, (low, high) in BOUNDS.items():
             _number(name, getattr(self, name), low, high)
-        for name in ("MAX_ATTEMPTS", "MAX_CRASHES", "MAX_PAYLOAD_BYTES", "MAX_RESULT_BYTES"):
+        if self.TIMEOUT is not None:
+            _number("TIMEOUT", self.TIMEOUT, *TIMEOUT_BOUNDS)
+        for name in _WHOLE:
             if not isinstance(getattr(self, name), int):
                 raise ImproperlyConfigured(f"LEASEQUEUE[{name!r}] must be a whole number.")
+        _check_profiles(self.WORKERS)
+        self._check_together()
+
+    def _check_together(self) -> None:
         if self.LEASE < self.MIN_LEASE:
             raise ImproperlyConfigured(
                 f"LEASEQUEUE['LEASE'] is {self.LEASE:g} s, below MIN_LEASE ({self.MIN_LEASE:g} s)."
@@ -90,6 +120,23 @@ class Conf:
         if self.DATABASE not in settings.DATABASES:
             raise ImproperlyConfigured(
                 f"LEASEQUEUE['DATABASE'] is {self.DATABASE!r}, which is no alias in DATABASES."
+            )
+
+
+def _check_profiles(profiles: Any) -> None:
+    """Refuse what is no dictionary of dictionaries; the keys inside are the worker's business."""
+    if not isinstance(profiles, Mapping):
+        raise ImproperlyConfigured("LEASEQUEUE['WORKERS'] must be a dictionary of profiles.")
+    for name, options in profiles.items():
+        if not isinstance(name, str) or not 0 < len(name) <= 100 or not name.isprintable():
+            raise ImproperlyConfigured(
+                f"LEASEQUEUE['WORKERS']: a profile's name has 1 to 100 printable characters, "
+                f"unlike {name!r}."
+            )
+        if not isinstance(options, Mapping):
+            raise ImproperlyConfigured(
+                f"LEASEQUEUE['WORKERS'][{name!r}] must be a dictionary of a worker's options, "
+                f"not {options!r}."
             )
 
 

@@ -29,6 +29,7 @@ from django_leasequeue.models import Job
 from django_leasequeue.outcomes import GIVE_BACK_LIMIT, SPENDING, End, Spending
 from django_leasequeue.registry import Declaration
 from django_leasequeue.runtime.connections import bounds_for
+from django_leasequeue.runtime.options import WorkerOptions
 from django_leasequeue.statuses import TRANSITIONS, Status
 from tests import house_rules, markdown
 from tests.markdown import DOCS, ROOT
@@ -124,6 +125,8 @@ def test_the_settings():
         "str": "str",
         "int": "int",
         "float": "int, float",
+        "float | None": "None, int, float",
+        "Mapping[str, Mapping[str, Any]]": "dict",
         "Backoff": "strategy, callable, str",
     }
     for item in fields(Conf):
@@ -152,9 +155,14 @@ def test_the_options_of_the_worker():
 
 
 def option_default(name: str, default: object) -> str:
+    """Return what the page says of an option; the command leaves None to settings and Worker."""
+    if name.upper() in {item.name for item in fields(Conf)}:
+        return f"setting `{name.upper()}`"
     if default is None:
-        known = {item.name for item in fields(Conf)}
-        return f"setting `{name.upper()}`" if name.upper() in known else "none"
+        defaults = {item.name: item.default for item in fields(WorkerOptions)}
+        default = defaults.get(name)
+    if default is None:
+        return "none"
     return "off" if default is False else str(default)
 
 
@@ -284,10 +292,15 @@ def assigned(name: str, tree: ast.Module) -> ast.expr:
     (value,) = [
         node.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in targets_of(node))
+        and node.value is not None
     ]
     return value
+
+
+def targets_of(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def test_the_bounds():

@@ -9,9 +9,9 @@ from django_leasequeue.conf import get_conf
 from django_leasequeue.events import log_event
 from django_leasequeue.exceptions import Retry
 from django_leasequeue.registry import Declaration
-from django_leasequeue.retry import MAX_DELAY, Backoff, Exponential, as_seconds
+from django_leasequeue.retry import MAX_DELAY, Backoff, Exponential, Fixed, Linear, as_seconds
 
-__all__ = ["delay_after"]
+__all__ = ["delay_after", "pure_delay_after"]
 
 
 def delay_after(
@@ -39,6 +39,18 @@ def delay_after(
             error=type(failure).__qualname__,
         )
         return Exponential().delay_for(attempt)
+
+
+def pure_delay_after(declaration: Declaration | None, attempt: int) -> float:
+    """Return seconds until the next attempt of a job whose handler cannot be asked any more.
+
+    Runs no project code: a backoff that is not one of the shipped strategies is not asked, the
+    default stands in for it.
+    """
+    chosen = (declaration and declaration.backoff) or get_conf().BACKOFF
+    if isinstance(chosen, Exponential | Linear | Fixed):
+        return chosen.delay_for(attempt)
+    return Exponential().delay_for(attempt)
 
 
 def _in_sight(delay: Any) -> float:

@@ -1,114 +1,91 @@
-"""Burials: runs the `failed` hooks of dead jobs, whichever worker saw them die."""
+"""Burials: the `failed` hooks of dead jobs, run where handlers run, whoever saw the job die."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.codec import decode_payload
 from django_leasequeue.core.attempts import last_end
 from django_leasequeue.core.bury import close_burial, postpone_burial, take_burials
-from django_leasequeue.core.lease import Claimed
 from django_leasequeue.events import log_event
-from django_leasequeue.exceptions import JobCrashed, JobError, JobExpired, RejectedJob
 from django_leasequeue.outcomes import End
 from django_leasequeue.registry import registry
+from django_leasequeue.runtime.charges import Charge, Ended, limit_of
 from django_leasequeue.runtime.clock import ticks
-from django_leasequeue.runtime.context import JobContext
-from django_leasequeue.runtime.holds import Hold, Holds
-from django_leasequeue.runtime.interrupts import Interrupts
-from django_leasequeue.runtime.isolation import freshen_connections, left_open
+from django_leasequeue.runtime.executor import LastEnd
+from django_leasequeue.runtime.holds import Holds
+from django_leasequeue.runtime.messages import Assignment
 
 __all__ = ["Burials"]
 
+_EVERY = 5.0
 _TRY_AGAIN = 30.0
-_ERRORS = {End.EXPIRED.value: JobExpired, End.CRASHED.value: JobCrashed}
 
 
-@dataclass(slots=True)
 class Burials:
-    """Buries dead jobs one after the other, every min(5 s, lease / 12)."""
+    """Looks for dead jobs every min(5 s, lease / 12), and at once when one has just died."""
 
-    alias: str
-    worker: str
-    lease: float
-    holds: Holds
-    interrupts: Interrupts
-    stopping: Callable[[], bool]
-    _due: float = 0.0
+    def __init__(self, worker: str, lease: float, holds: Holds) -> None:
+        self._worker = worker
+        self._lease = lease
+        self._holds = holds
+        self._due = 0.0
+        self._ended: list[Ended] = []
+
+    def __len__(self) -> int:
+        return len(self._ended)
 
     def wake(self) -> None:
         """A job has just died: look at the next pass."""
         self._due = 0.0
 
-    def run_if_due(self, connection: BaseDatabaseWrapper) -> None:
-        """Take what waits for its burial and run the hooks, unless the worker stops."""
+    def take(self, connection: BaseDatabaseWrapper) -> Charge | None:
+        """Take one burial if it is time and there is one; at once again after one was found."""
         if ticks() < self._due:
-            return
-        while not self.stopping() and self._one(connection):
-            pass
-        self._due = ticks() + min(5.0, self.lease / 12)
-
-    def _one(self, connection: BaseDatabaseWrapper) -> bool:
-        """Take one burial and see it through; return whether there may be more."""
+            return None
         since = ticks()
         taken = take_burials(
             connection,
             with_hook=[kind.name for kind in registry if kind.failed is not None],
             without_hook=[kind.name for kind in registry if kind.failed is None],
-            worker=self.worker,
-            seconds=self.lease,
+            worker=self._worker,
+            seconds=self._lease,
         )
-        for job in taken:
-            hold = self.holds.add(job, since)
-            try:
-                ran = self._bury(connection, job, hold)
-            finally:
-                self.holds.drop(job.lease)
-            if ran:
-                close_burial(connection, job.lease)
-            else:
-                postpone_burial(connection, job.lease, _TRY_AGAIN)
-        return bool(taken)
+        if not taken:
+            self._due = ticks() + min(_EVERY, self._lease / 12)
+            return None
+        job = taken[0]
+        hold = self._holds.add(job, since)
+        last = LastEnd(*last_end(connection, job.job_id))
+        assignment = Assignment(job, hold.trusted_until, limit_of(job), last)
+        return Charge(assignment, hold, ticks())
 
-    def _bury(self, connection: BaseDatabaseWrapper, job: Claimed, hold: Hold) -> bool:
-        """Run the hook; return False when it raised, so that it is tried again.
+    def add(self, ended: Ended) -> None:
+        """Take a burial that has ended."""
+        self._ended.append(ended)
 
-        A malformed payload has no hook: no handler could have run with it.
-        """
-        declaration = registry.get(job.job_type)
-        if declaration is None or declaration.failed is None:
-            return True
-        try:
-            payload = decode_payload(job.payload)
-        except RejectedJob:
-            return True
-        end, text = last_end(connection, job.job_id)
-        context = JobContext(
-            job,
-            payload,
-            hold,
-            alias=self.alias,
-            interrupts=self.interrupts,
-            stopping=self.stopping,
+    def flush(self, connection: BaseDatabaseWrapper) -> None:
+        """Close what was buried; what was not is tried again later. Raises database errors."""
+        while self._ended:
+            self._close(connection, self._ended[0])
+            self._holds.drop(self._ended.pop(0).charge.job.lease)
+
+    def abandon(self) -> None:
+        """Leave the rest: its leases run out, and another worker takes it."""
+        while self._ended:
+            self._holds.drop(self._ended.pop().charge.job.lease)
+
+    def _close(self, connection: BaseDatabaseWrapper, ended: Ended) -> None:
+        job, outcome = ended.charge.job, ended.outcome
+        if outcome.end is End.COMPLETED:
+            close_burial(connection, job.lease)
+            return
+        postpone_burial(connection, job.lease, _TRY_AGAIN)
+        log_event(
+            "burial_failed",
+            level=logging.ERROR,
+            job_id=job.job_id,
+            job_type=job.job_type,
+            error=outcome.error.error_class if outcome.error else outcome.end.value,
         )
-        freshen_connections(after_idle=True)
-        failed: BaseException | None = None
-        try:
-            with self.interrupts.window():
-                declaration.failed(context, _ERRORS.get(end, JobError)(text))
-        except BaseException as error:  # noqa: BLE001  (the worker outlives project code's exits)
-            failed = error
-        left_open(irregular=failed is not None)
-        if failed is not None:
-            log_event(
-                "burial_failed",
-                level=logging.ERROR,
-                job_id=job.job_id,
-                job_type=job.job_type,
-                error=type(failed).__qualname__,
-            )
-        return failed is None

@@ -20,6 +20,7 @@ from django_leasequeue.core.settle import finish_within
 from django_leasequeue.events import log_event
 from django_leasequeue.outcomes import Outcome
 from django_leasequeue.runtime.interrupts import Interrupts
+from django_leasequeue.runtime.isolation import revive
 
 __all__ = ["Completion"]
 
@@ -49,6 +50,7 @@ class Completion:
         committed: list[bool] = []
         held_back: list[bool] = []
         endings: list[Outcome] = []
+        revive(connection)
         try:
             with transaction.atomic(using=self.alias, durable=True):
                 transaction.on_commit(lambda: committed.append(True), using=self.alias)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db import connections
+
 from django_leasequeue.codec import encode
 from django_leasequeue.conf import get_conf
+from django_leasequeue.core.checkpoint import save_checkpoint
 from django_leasequeue.core.lease import Claimed
 from django_leasequeue.exceptions import JobError, LeaseLost
 from django_leasequeue.outcomes import End, Outcome
@@ -17,6 +21,7 @@ from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.completion import Completion
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
+from django_leasequeue.runtime.isolation import revive
 
 __all__ = ["JobContext", "encode_result"]
 
@@ -26,12 +31,15 @@ def encode_result(result: Any) -> str | None:
 
     Raises JobError, whose text shows no values, for what cannot be stored.
     """
-    if result is None:
-        return None
+    return None if result is None else encode_data(result, what="result")
+
+
+def encode_data(data: Any, *, what: str) -> str:
+    """Return `data` as JSON text of at most MAX_RESULT_BYTES; JobError, without values, if not."""
     try:
-        return encode(result, what="result", limit=get_conf().MAX_RESULT_BYTES)
+        return encode(data, what=what, limit=get_conf().MAX_RESULT_BYTES)
     except (TypeError, ValueError) as error:
-        raise JobError(f"the result cannot be stored: {error}") from None
+        raise JobError(f"the {what} cannot be stored: {error}") from None
 
 
 class JobContext:
@@ -50,6 +58,7 @@ class JobContext:
         alias: str,
         interrupts: Interrupts,
         stopping: Callable[[], bool],
+        ends_at: float | None = None,
     ) -> None:
         #: Alias of the database in which `complete` commits: give it to `.using()`.
         self.using = alias
@@ -64,7 +73,11 @@ class JobContext:
         self.enqueued_at = job.enqueued_at
         self.signature = job.signature
         self._hold = hold
+        self._job = job
+        self._alias = alias
         self._stopping = stopping
+        self._ends_at = ends_at
+        self._checkpoint = job.checkpoint
         self._completed = False
         self._completion = Completion(job, alias, interrupts, self._mark_done)
 
@@ -91,9 +104,39 @@ class JobContext:
         """Until when the lease is trusted without another renewal, by this host's clock."""
         return datetime.now(UTC) + timedelta(seconds=self._hold.trusted_until - ticks())
 
+    @property
+    def deadline(self) -> datetime | None:
+        """When this attempt's time limit ends it, by this host's clock; None without a limit."""
+        remaining = self.remaining()
+        return None if remaining is None else datetime.now(UTC) + timedelta(seconds=remaining)
+
+    def remaining(self) -> float | None:
+        """Return the seconds left of the attempt's time limit, 0 at the least; None without one."""
+        return None if self._ends_at is None else max(0.0, self._ends_at - ticks())
+
+    @property
+    def last_checkpoint(self) -> Any:
+        """What `checkpoint` saved last, in this attempt or one before; None if nothing was."""
+        return None if self._checkpoint is None else json.loads(self._checkpoint)
+
+    def checkpoint(self, data: Any) -> None:
+        """Keep `data` (JSON) for the attempts to come: `last_checkpoint` of the next one has it.
+
+        Saved in the caller's transaction on the queue's database, and then only together with its
+        rows; without a transaction at once. Prolongs the lease. Raises LeaseLost when it is not
+        held any more, and JobError for what cannot be stored; nothing is saved then.
+        """
+        text = encode_data(data, what="checkpoint")
+        self.ensure_lease()
+        connection = connections[self._alias]
+        revive(connection)
+        with connection.cursor() as cursor:
+            save_checkpoint(connection, cursor, self._job.lease, text, self._job.seconds)
+        self._checkpoint = text
+
     def ensure_lease(self) -> None:
         """Raise LeaseLost when the lease is lost or can no longer be trusted; asks no database."""
-        if not self._hold.trusted:
+        if not (self._hold.trusted or self._hold.regained()):
             raise LeaseLost(f"job {self.job_id}: the lease is lost")
 
     def effect_key(self, name: str) -> str:
@@ -125,4 +168,4 @@ class JobContext:
             yield
 
     def _mark_done(self) -> None:
-        self._completed = True
+        self._completed = self._hold.completed = True

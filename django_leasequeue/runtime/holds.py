@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from django_leasequeue.core.lease import Claimed, Lease
+from django_leasequeue.core.presence import CurrentJob
 from django_leasequeue.runtime.clock import ticks
 
 __all__ = ["Hold", "Holds"]
 
 #: The part of a lease that is not trusted: the drift of two clocks, and the way of an answer.
 _MARGIN = 0.05
+#: How long word of a renewal may lie unread in a process that has just been woken.
+_WORD_SECONDS = 0.2
 
 
 @dataclass(slots=True)
 class Hold:
-    """A lease in this worker's hands; `trusted_until` and `renew_at` are in ticks."""
+    """A lease in this worker's hands; `trusted_until` and `renew_at` are in ticks.
+
+    `lost` is a lease that somebody else has ended, `cancelled` says that an operator did, and
+    `completed` that the handler has completed the job itself: no lease is needed any more.
+    """
 
     lease: Lease
     seconds: float
     trusted_until: float = 0.0
     renew_at: float = 0.0
+    job_type: str = ""
+    since: datetime = field(default_factory=lambda: datetime.now(UTC))
     lost: bool = False
+    cancelled: bool = False
+    completed: bool = False
 
     def extend(self, since: float) -> None:
         """Trust the lease anew: it runs for `seconds` from `since`, when it was asked for."""
@@ -34,6 +47,13 @@ class Hold:
         """Tell whether this worker may still act under the lease."""
         return not self.lost and ticks() < self.trusted_until
 
+    def regained(self) -> bool:
+        """Tell whether word of a renewal comes now: a process that stood still may not have it."""
+        until = ticks() + _WORD_SECONDS
+        while not (self.trusted or self.lost) and ticks() < until:
+            time.sleep(0.01)
+        return self.trusted
+
 
 @dataclass(slots=True)
 class Holds:
@@ -44,7 +64,7 @@ class Holds:
 
     def add(self, job: Claimed, since: float) -> Hold:
         """Start to hold a job that was claimed by a call begun at `since` ticks."""
-        hold = Hold(job.lease, job.seconds)
+        hold = Hold(job.lease, job.seconds, job_type=job.job_type)
         hold.extend(since)
         with self._lock:
             self._holds[job.lease] = hold
@@ -58,7 +78,24 @@ class Holds:
     def due(self, now: float) -> list[Hold]:
         """Return the holds whose renewal is due at `now` ticks."""
         with self._lock:
-            return [hold for hold in self._holds.values() if hold.renew_at <= now]
+            return [hold for hold in self._held() if hold.renew_at <= now]
+
+    def all(self) -> list[Hold]:
+        """Return the holds whose leases are worth renewing."""
+        with self._lock:
+            return self._held()
+
+    def _held(self) -> list[Hold]:
+        holds = self._holds.values()
+        return [hold for hold in holds if not (hold.lost or hold.cancelled or hold.completed)]
+
+    def shown(self) -> tuple[CurrentJob, ...]:
+        """Return what the worker holds, for operators."""
+        with self._lock:
+            return tuple(
+                CurrentJob(hold.lease.job_id, hold.job_type, hold.since)
+                for hold in self._holds.values()
+            )
 
     def __len__(self) -> int:
         with self._lock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,12 +34,29 @@ class WorkerOptions:
     database: str = _setting("DATABASE")
     lease: float = _setting("LEASE")
     name: str = "worker"
+    #: All in this process: handlers run in the thread that calls `turn`, one at a time.
+    solo: bool = False
+    #: Children, and handlers that each runs side by side.
+    processes: int = _setting("PROCESSES")
+    threads: int = _setting("THREADS")
+    #: From an interrupt to the kill, at most a sixth of the lease.
+    kill_after: float = _setting("KILL_AFTER")
     drain: bool = False
     drain_wait: float = 60
+    #: The worker ends after so many jobs, or seconds.
     max_jobs: int | None = None
+    max_seconds: float | None = None
+    #: MiB of resident memory: a child, or a solo worker, above it ends between jobs; 0 = off.
+    max_memory: float = 0
+    #: A child ends after so many jobs and is replaced; 0 = off.
+    max_jobs_per_child: int = 0
     poll_min: float = _setting("POLL_MIN")
     poll_max: float = _setting("POLL_MAX")
     grace: float = _setting("GRACE")
+    #: A callable that returns the next (job type, payload[, options]) to enqueue, or None; solo.
+    source: Callable[[], Any] | None = None
+    #: How children write the queue's log lines, "json" or "text"; None leaves it to the project.
+    log_format: str | None = None
 
     def __post_init__(self) -> None:
         if self.database not in connections:
@@ -53,13 +70,38 @@ class WorkerOptions:
             raise ImproperlyConfigured("--poll-min must be above 0 and not above --poll-max.")
         if not (self.grace >= 0 and self.drain_wait >= 0):  # NaN as well
             raise ImproperlyConfigured("--grace and --drain-wait must not be negative.")
-        if self.max_jobs is not None and self.max_jobs < 1:
-            raise ImproperlyConfigured("--max-jobs must be at least 1.")
+        self._check_limits()
         if not 0 < len(self.name) <= 100:
             raise ImproperlyConfigured("--name must have 1 to 100 characters.")
         _check_longest(self.lease)
         _check_lease(shortest_lease(self.lease))
         _check_atomic(self.database, self.lease)
+        self._check_processes()
+
+    def _check_limits(self) -> None:
+        if self.max_jobs is not None and self.max_jobs < 1:
+            raise ImproperlyConfigured("--max-jobs must be at least 1.")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise ImproperlyConfigured("--max-seconds must be above 0.")
+        if not (self.max_memory >= 0 and self.max_jobs_per_child >= 0 and self.kill_after >= 0):
+            raise ImproperlyConfigured(
+                "--max-memory, --max-jobs-per-child and --kill-after must not be negative."
+            )
+
+    def _check_processes(self) -> None:
+        if not (1 <= self.processes <= 1000 and 1 <= self.threads <= 1000):
+            raise ImproperlyConfigured("--processes and --threads must be 1 to 1000.")
+        if self.solo:
+            return
+        if self.source is not None:
+            raise ImproperlyConfigured(
+                "A source is the project's code, which the control process does not run: "
+                "give the worker solo=True."
+            )
+        if family_of(connections[self.database]).in_memory(connections[self.database]):
+            raise ImproperlyConfigured(
+                "A database in memory is seen by one process only: use --solo."
+            )
 
 
 def _check_transactions(database: str) -> None:

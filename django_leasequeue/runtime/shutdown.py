@@ -1,72 +1,91 @@
 """Shutdown: what SIGTERM and SIGINT mean, first drain, then abort.
 
-A signal handler only sets flags, wakes the loop and, on the second signal, interrupts the handler
-that runs in this very thread. The end of the grace period is a second signal that the worker
-sends to itself, so that a sleeping handler wakes up for it.
+A signal handler only sets flags and wakes the loop; a solo worker's second signal also interrupts
+the handler that runs in this very thread.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from django_leasequeue.exceptions import JobInterrupted
 from django_leasequeue.runtime.clock import ticks
-from django_leasequeue.runtime.interrupts import Interrupts
+from django_leasequeue.runtime.interrupts import SIGNAL, Interrupts
 from django_leasequeue.runtime.wakeup import Wakeup
 
 __all__ = ["Shutdown"]
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_ABORT_EVERY = 1.0
+_LEAST_SECONDS = 5.0
+_Handler = Callable[[int, FrameType | None], None]
 
 
 class Shutdown:
     """Whether the worker is stopping, and since when it may abort; `grace` is seconds."""
 
-    def __init__(self, grace: float, wakeup: Wakeup, interrupts: Interrupts) -> None:
+    def __init__(self, grace: float, wakeup: Wakeup, on_abort: Callable[[], None]) -> None:
+        """`on_abort` is called by the handler of a second signal, in the main thread."""
         self._grace = grace
         self._wakeup = wakeup
-        self._interrupts = interrupts
+        self._on_abort = on_abort
         self._stopping = False
-        self._abort_at = self._grace_until = float("inf")
+        self._signals = 0
+        self._abort_at = float("inf")
+        self._leave_at = float("inf")
 
     @property
     def stopping(self) -> bool:
         """Tell whether no further job is to be started."""
         return self._stopping
 
-    def grace_over(self) -> bool:
-        """Tell whether what is not done yet has to be left."""
-        return ticks() >= self._grace_until
+    def aborting(self) -> bool:
+        """Tell whether handlers have to end now: the grace period is over, or cut short."""
+        return ticks() >= self._abort_at
+
+    def leaving(self) -> bool:
+        """Tell whether what could not be written by now is left to its lease's end."""
+        return ticks() >= self._leave_at
 
     def stop(self) -> None:
         """Drain: start no further job, let the running ones finish within the grace period."""
         if not self._stopping:
-            self._abort_at = self._grace_until = ticks() + self._grace
+            now = ticks()
+            self._no_later(now + self._grace, now + max(self._grace, _LEAST_SECONDS))
             self._stopping = True
         self._wakeup.set()
 
-    def on_beat(self) -> None:
-        """Called from another thread twice a second: abort when the grace period is over."""
-        if ticks() >= self._abort_at:
-            self._abort_at = ticks() + _ABORT_EVERY
-            main = threading.main_thread().ident
-            if main is not None:
-                signal.pthread_kill(main, signal.SIGTERM)
+    def abort(self) -> None:
+        """Cut the grace period short."""
+        self.stop()
+        now = ticks()
+        self._no_later(now, now + _LEAST_SECONDS)
+        self._wakeup.set()
+
+    def _no_later(self, abort_at: float, leave_at: float) -> None:
+        """Bring the ends forward: a second signal's handler may run in the middle of the first's."""
+        if abort_at < self._abort_at:
+            self._abort_at = abort_at
+        if leave_at < self._leave_at:
+            self._leave_at = leave_at
 
     @contextmanager
-    def signals(self) -> Iterator[None]:
-        """Handle the stop signals while the block runs, in the main thread; else do nothing."""
+    def signals(self, interrupts: Interrupts | None) -> Iterator[None]:
+        """Handle the stop signals while the block runs, in the main thread; else do nothing.
+
+        With `interrupts` of handlers in this thread, their signal as well.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
+        handlers: dict[int, _Handler] = dict.fromkeys(_SIGNALS, self._on_signal)
+        if interrupts is not None and SIGNAL is not None:
+            handlers[SIGNAL] = interrupts.on_signal
         # Whichever thread the kernel hands the signal to, the wait in this one ends.
         waker = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
-        previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        previous = {number: signal.signal(number, act) for number, act in handlers.items()}
         try:
             yield
         finally:
@@ -75,8 +94,9 @@ class Shutdown:
                 signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if not self._stopping:
+        self._signals += 1
+        if self._signals == 1:  # the worker may be draining for a reason of its own
             self.stop()
             return
-        self._wakeup.set()
-        self._interrupts.deliver(JobInterrupted("the worker was told to abort"))
+        self.abort()
+        self._on_abort()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import threading
 
 __all__ = ["Wakeup"]
 
@@ -17,6 +18,8 @@ class Wakeup:
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
         self._closed = False
+        # One that a signal handler may take again: the descriptors' numbers are used anew.
+        self._lock = threading.RLock()
 
     def fileno(self) -> int:
         """Return the end to write to, for signal.set_wakeup_fd."""
@@ -24,20 +27,28 @@ class Wakeup:
 
     def set(self) -> None:
         """End the current wait, or the next; do nothing after `close`. Safe in a signal handler."""
-        if self._closed:
-            return
-        with contextlib.suppress(BlockingIOError):  # the pipe is full of wake-ups
-            os.write(self._writer, b"\0")
+        with self._lock, contextlib.suppress(BlockingIOError):  # the pipe is full of wake-ups
+            if not self._closed:
+                os.write(self._writer, b"\0")
+
+    @property
+    def reader(self) -> int:
+        """The end that becomes readable when `set` was called."""
+        return self._reader
 
     def wait(self, seconds: float) -> None:
         """Return after `seconds`, or as soon as `set` was called."""
-        ready, _, _ = select.select([self._reader], [], [], max(0.0, seconds))
-        if ready:
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._reader, 4096)
+        select.select([self._reader], [], [], max(0.0, seconds))
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the calls of `set` so far."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._reader, 4096)
 
     def close(self) -> None:
         """Close both ends."""
-        self._closed = True
-        os.close(self._reader)
-        os.close(self._writer)
+        with self._lock:
+            self._closed = True
+            os.close(self._reader)
+            os.close(self._writer)

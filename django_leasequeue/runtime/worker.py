@@ -1,7 +1,7 @@
 """The worker: one control loop, a pass of which is `turn()`.
 
-Here it runs solo: handlers in its own main thread, renewals in a second thread with its own
-connection, and a third connection for claims and settlements.
+Control claims, hands jobs to its crew, settles what comes back and keeps time limits; a renewer
+thread with its own connection keeps the leases. With children, control runs no project code.
 """
 
 from __future__ import annotations
@@ -10,48 +10,54 @@ import logging
 import os
 import secrets
 import socket
-import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.claim import ClaimSettings, claim
-from django_leasequeue.core.drain import anything_reserved, waiting_retries
-from django_leasequeue.core.lanes import Lanes, parse_queues
-from django_leasequeue.core.lease import Claimed
-from django_leasequeue.core.settle import Ending, Settled, Verdict
+from django_leasequeue.core.claim import ClaimSettings
+from django_leasequeue.core.lanes import parse_queues
+from django_leasequeue.core.presence import Presence
+from django_leasequeue.core.sessions import end_statement
+from django_leasequeue.core.settle import Verdict
 from django_leasequeue.events import log_event
-from django_leasequeue.exceptions import LeaseQueueError
-from django_leasequeue.outcomes import End, Outcome
+from django_leasequeue.exceptions import JobInterrupted, LeaseQueueError
+from django_leasequeue.outcomes import End
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.burials import Burials
+from django_leasequeue.runtime.charges import Ended
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.connections import open_control
-from django_leasequeue.runtime.executor import Executor
-from django_leasequeue.runtime.holds import Hold, Holds
+from django_leasequeue.runtime.crew import Capacity, enforce
+from django_leasequeue.runtime.crews import crew_for
+from django_leasequeue.runtime.holds import Holds
 from django_leasequeue.runtime.housekeeping import Recovery
+from django_leasequeue.runtime.intake import Intake
 from django_leasequeue.runtime.interrupts import Interrupts
+from django_leasequeue.runtime.limits import Limits
+from django_leasequeue.runtime.messages import Cause
 from django_leasequeue.runtime.options import WorkerOptions, shortest_lease
 from django_leasequeue.runtime.outage import Outage
 from django_leasequeue.runtime.poll import Poll
+from django_leasequeue.runtime.presence import Attendance
 from django_leasequeue.runtime.renewer import Renewer
-from django_leasequeue.runtime.settling import log_settled, settle_held
+from django_leasequeue.runtime.settlements import Settlements, log_settled
 from django_leasequeue.runtime.shutdown import Shutdown
+from django_leasequeue.runtime.slots import UNSTARTED
 from django_leasequeue.runtime.wakeup import Wakeup
-from django_leasequeue.signals import jobs_claimed
 from django_leasequeue.statuses import Status
+from django_leasequeue.version import __version__
 
 __all__ = ["Worker", "WorkerOptions"]
 
-_RELEASED = Outcome(
-    End.RELEASED, reason="Released during shutdown before processing", started=False
-)
+#: How often limits are looked at while handlers run, in seconds.
+_LOOK_SECONDS = 0.2
 
 
-_LEAST_RELEASE_SECONDS = 5.0
+_RELEASED = replace(UNSTARTED, reason="Released during shutdown before processing")
 
 
 class ReleaseFailed(LeaseQueueError):
@@ -64,37 +70,45 @@ class Worker:
     def __init__(self, queues: str | Iterable[str] = "*", **options: Any) -> None:
         """Take the fields of WorkerOptions; raise ImproperlyConfigured as it does."""
         self.options = WorkerOptions(queues=queues, **options)
-        self.lease = self.options.lease
-        self.shortest_lease = shortest_lease(self.lease)
-        self.database = self.options.database
+        lease, self.database = self.options.lease, self.options.database
+        self.shortest_lease = shortest_lease(lease)
         self.queues = parse_queues(self.options.queues)
         self.name = (
             f"{self.options.name}:{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         )
         self.wakeup = Wakeup()
         self.interrupts = Interrupts()
-        self.shutdown = Shutdown(self.options.grace, self.wakeup, self.interrupts)
-        self.lanes = Lanes(self.queues)
+        self.shutdown = Shutdown(self.options.grace, self.wakeup, self._on_abort)
         self.holds = Holds()
+        self.limits = Limits(self.options.kill_after)
+        self.crew = crew_for(
+            self.options, self.limits, self.interrupts, self.shutdown, self._end_statements
+        )
+        self.settlements = Settlements()
+        self.burials = Burials(self.name, lease, self.holds)
+        self.recovery = Recovery(lease)
         self.outage = Outage(get_conf().DATABASE_OUTAGE_LIMIT)
         self.poll = Poll(self.options.poll_min, self.options.poll_max)
-        self.recovery = Recovery(self.lease)
-        self.burials = Burials(
-            self.database, self.name, self.lease, self.holds, self.interrupts, self._is_stopping
-        )
-        self.executor = Executor(self.database, self.interrupts, self._is_stopping)
         self.renewer = Renewer(
-            self.database, self.shortest_lease, self.holds, self.shutdown.on_beat
+            self.database,
+            self.shortest_lease,
+            self.holds,
+            Attendance(self._presence),
+            self.crew.beat,
+            self._on_renewing,
         )
-        self.claim_settings = ClaimSettings(
-            self.name, self.lease, {kind.name: kind.lease for kind in registry if kind.lease}
+        leases = {kind.name: kind.lease for kind in registry if kind.lease}
+        self.intake = Intake(
+            self.queues,
+            ClaimSettings(self.name, lease, leases),
+            self.holds,
+            self.options.drain_wait,
+            self.options.source,
         )
         self.jobs_run = 0
-        self._retrying: set[int] = set()
+        self._held_up = False
+        self._began = ticks()
         self._connection: BaseDatabaseWrapper | None = None
-
-    def _is_stopping(self) -> bool:
-        return self.shutdown.stopping
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
@@ -104,27 +118,45 @@ class Worker:
         return self._connection
 
     def stop(self) -> None:
-        """Drain: end after the running job. May be called from any thread, or a signal handler."""
+        """Drain: let running handlers finish within the grace period, then end.
+
+        May be called from any thread, or a signal handler.
+        """
         self.shutdown.stop()
 
+    def abort(self) -> None:
+        """End soon: running handlers are interrupted and their jobs released. Any thread."""
+        self.shutdown.abort()
+
+    def _on_abort(self) -> None:
+        if self.options.solo:
+            self.interrupts.deliver(JobInterrupted(Cause.ABORT.value))
+
+    def _on_renewing(self) -> None:
+        if self._held_up:
+            self.wakeup.set()
+
     def run(self) -> int:
-        """Work until stopped, drained or done with `max_jobs`; return the exit code.
+        """Work until stopped, drained or at a limit; return the exit code.
 
         0 after an orderly end; 1 after a fatal error, logged as `worker_fatal`, or an outage that
         lasted longer than DATABASE_OUTAGE_LIMIT. Handles SIGTERM and SIGINT when it runs in the
-        main thread. Leaves no connection of its own and no thread behind.
+        main thread. Leaves no connection of its own, no thread and no child behind; the
+        forkserver stays for the next worker, and ends with this process.
         """
         try:
-            with self.shutdown.signals():
+            with self.shutdown.signals(self.interrupts if self.options.solo else None):
                 return self._work()
         finally:
             self.wakeup.close()
 
     def _work(self) -> int:
+        hard = True
         self.renewer.start()
         try:
             log_event("worker_started", worker=self.name, pid=os.getpid())
             self._loop()
+            hard = False
             log_event("worker_stopped", worker=self.name, pid=os.getpid())
         except Exception as error:  # noqa: BLE001  (the supervisor starts a fresh process)
             log_event(
@@ -136,15 +168,16 @@ class Worker:
             )
             return 1
         finally:
-            self._close_sessions()
+            self._close_sessions(hard=hard)
         return 0
 
     def close(self) -> None:
-        """Stop the renewer and close what `turn` opened; `run` does so by itself."""
-        self._close_sessions()
+        """End the crew and close what `turn` opened; `run` does so by itself."""
+        self._close_sessions(hard=True)
         self.wakeup.close()
 
-    def _close_sessions(self) -> None:
+    def _close_sessions(self, *, hard: bool) -> None:
+        self.crew.close(hard=hard)
         self.renewer.stop()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -155,135 +188,176 @@ class Worker:
             try:
                 wait = self.turn()
             except Exception as error:
-                if self.shutdown.stopping and self.outage.covers(self._project(), error):
-                    return
-                if not self.outage.covers(self._project(), error):
+                if not self.outage.covers(connections[self.database], error):
                     raise
-                wait = self.outage.wait_seconds()
+                if self.shutdown.stopping and self._may_leave():
+                    return
+                self._pause(self.outage.wait_seconds())
+                continue
             if wait is None:
                 return
             if wait:
-                self.wakeup.wait(wait)
+                self.crew.wait(self.wakeup, wait)
 
-    def _project(self) -> BaseDatabaseWrapper:
-        return connections[self.database]
+    def _pause(self, seconds: float) -> None:
+        """Leave the database alone for a while, but not the handlers, nor a stop."""
+        until, stopping = ticks() + seconds, self.shutdown.stopping
+        while ticks() < until and self.shutdown.stopping is stopping:
+            self._look_after_crew()
+            self.crew.wait(self.wakeup, min(_LOOK_SECONDS, max(0.0, until - ticks())))
 
     def turn(self) -> float | None:
-        """Do one pass: housekeeping, one claim, its jobs.
+        """Do one pass: what has ended, what is due, one claim.
 
         Returns seconds to wait before the next pass, 0 for none, None when the worker is to end.
         Raises database errors; the loop decides about them.
         """
-        if self._is_stopping():
-            return None
-        self.recovery.run_if_due(self.connection, self._is_stopping)
-        self.burials.run_if_due(self.connection)
-        if self._is_stopping():
-            return None
-        since = ticks()
-        jobs = self._claim()
-        if not jobs and self.options.drain and not self._waits_for_others():
-            # What was enqueued by the jobs just waited for may be in lanes not known yet.
-            self.lanes.forget()
-            jobs = self._claim()
-            if not jobs:
-                return None
-        if not jobs:
-            return self.poll.wait_seconds()
-        return self._run_jobs(jobs, since)
+        self._look_after_crew()
+        self._settle()
+        if self.shutdown.stopping:
+            return self._wind_down()
+        self.recovery.run_if_due(self.connection, lambda: self.shutdown.stopping)
+        wait = self._take_in()
+        self._look_after_crew()
+        self._settle()
+        return self._at_limit(wait)
 
-    def _run_jobs(self, jobs: list[Claimed], since: float) -> float | None:
-        """Run what was claimed, unless a stop came with it; return what `turn` returns."""
-        jobs_claimed.send_robust(sender=type(self), worker=self.name, jobs=jobs)
-        if self._is_stopping():
-            self._release(jobs, since)
-            return None
-        self.poll.active()
-        for job in jobs:
-            self._run_job(job, since)
-        done = self.options.max_jobs is not None and self.jobs_run >= self.options.max_jobs
-        return None if done else 0
+    def _look_after_crew(self) -> None:
+        """Collect what has ended and keep time limits; asks no database."""
+        for ended in self.crew.collect():
+            if ended.charge.burial:
+                self.burials.add(ended)
+                continue
+            unstarted = self.shutdown.stopping and ended.outcome == UNSTARTED
+            self.settlements.add(ended._replace(outcome=_RELEASED) if unstarted else ended)
+        enforce(self.crew, self.limits, ticks(), abort=self.shutdown.aborting())
 
-    def _run_job(self, job: Claimed, since: float) -> None:
-        hold = self.holds.add(job, since)
-        try:
-            log_event(
-                "job_claimed",
-                worker=self.name,
-                job_id=job.job_id,
-                job_type=job.job_type,
-                queue=job.queue,
-                attempt=job.attempt,
-            )
-            began = time.monotonic()
-            outcome = self.executor.execute(job, hold)
-            if outcome.settled:
-                ending = Ending(job.lease, outcome)
-                settled = Settled(ending, Verdict.SETTLED, Status.DONE)
-            else:
-                settled = self._settle(outcome, hold, within=hold.seconds)
-            log_settled(job, settled, time.monotonic() - began)
-            self._note(job, settled)
+    def _settle(self) -> None:
+        for ended, settled in self.settlements.flush(self.connection):
+            self.holds.drop(ended.charge.job.lease)
+            if settled.verdict is Verdict.SETTLED and not ended.outcome.settled:
+                self.outage.over()  # the database has answered; what was given up asked nothing
+            log_settled(ended, settled, stopping=self.shutdown.stopping)
+            if ended.outcome.started or ended.outcome.end is not End.RELEASED:
+                self.jobs_run += 1
+            if settled.status is Status.READY and self.options.drain:
+                self.intake.retries(ended.charge.job.job_id)
             if settled.status is Status.DEAD:
                 self.burials.wake()
-        finally:
-            self.holds.drop(job.lease)
-            self.jobs_run += 1
+        self.burials.flush(self.connection)
 
-    def _settle(self, outcome: Outcome, hold: Hold, *, within: float) -> Settled:
-        hurry = self.shutdown.grace_over
-        return settle_held(self.connection, outcome, hold, self.outage, within=within, hurry=hurry)
-
-    def _note(self, job: Claimed, settled: Settled) -> None:
-        """Remember whose retries a drain has to wait for."""
-        if self.options.drain and settled.status is Status.READY:
-            self._retrying.add(job.job_id)
-
-    def _release(self, jobs: list[Claimed], since: float) -> None:
-        """Give claims back that no handler has begun (seed S1's shutdown race).
-
-        Raises what kept a claim from being given back: its lease runs out, and the exit code is 1.
-        """
-        for job in jobs:
-            hold = self.holds.add(job, since)
-            try:
-                verdict = self._release_one(hold)
-            except Exception as error:
-                log_event(
-                    "claim_release_failed",
-                    level=logging.ERROR,
-                    worker=self.name,
-                    job_id=job.job_id,
-                    error=type(error).__qualname__,
-                )
-                raise
-            finally:
-                self.holds.drop(job.lease)
-            lost = verdict is Verdict.LOST
-            log_event(
-                "claim_release_lost" if lost else "claim_released_on_shutdown",
-                level=logging.WARNING if lost else logging.INFO,
-                worker=self.name,
-                job_id=job.job_id,
-                job_type=job.job_type,
-                queue=job.queue,
-            )
-
-    def _release_one(self, hold: Hold) -> Verdict:
-        within = min(hold.seconds, max(self.options.grace, _LEAST_RELEASE_SECONDS))
-        settled = self._settle(_RELEASED, hold, within=within)
-        if settled.verdict is Verdict.PENDING:
-            raise ReleaseFailed(f"job {hold.lease.job_id}: it could not be released in time")
-        return settled.verdict
-
-    def _claim(self) -> list[Claimed]:
-        jobs = claim(self.connection, self.lanes, 1, self.claim_settings)
+    def _take_in(self) -> float | None:
+        """Claim and hand over as much as the crew can take; return what `turn` returns."""
+        room = self._room()
+        self._held_up = True  # before the look: the renewer wakes whoever waits for it
+        if self.renewer.failing or not room.free:
+            return self._idle()
+        self._held_up = False
+        burial = self.burials.take(self.connection)
+        if burial is not None:
+            self.crew.give([burial])
+            return 0
+        if self.intake.pull(self.database):
+            self.poll.active()
+        charges = self.intake.take(self.connection, room)
         self.outage.over()
-        if not jobs:
-            log_event("claim_empty", level=logging.DEBUG, worker=self.name)
-        return jobs
+        if not charges and self._is_drained():
+            # What was enqueued by the jobs just waited for may be in lanes not known yet.
+            self.intake.forget()
+            charges = self.intake.take(self.connection, room)
+            if not charges:
+                return None
+        if not charges:
+            return self._idle()
+        self.crew.give(charges)
+        self.poll.active()
+        return 0
 
-    def _waits_for_others(self) -> bool:
-        """Tell whether a draining worker has reserved jobs or its own retries to wait for."""
-        self._retrying = waiting_retries(self.connection, self._retrying, self.options.drain_wait)
-        return bool(self._retrying) or anything_reserved(self.connection, self.queues)
+    def _room(self) -> Capacity:
+        """Return how many jobs may be claimed now."""
+        room = self.crew.capacity()
+        if self.options.max_jobs is None:
+            return room
+        left = self.options.max_jobs - self.jobs_run - len(self.crew.charges)
+        left = max(0, left - len(self.settlements))
+        free = min(room.free, left)
+        return Capacity(free, min(room.ahead, left - free))
+
+    def _idle(self) -> float:
+        wait = self.poll.wait_seconds()
+        return min(wait, _LOOK_SECONDS) if self.crew.charges or self._unsettled() else wait
+
+    def _unsettled(self) -> int:
+        return len(self.settlements) + len(self.burials)
+
+    def _is_drained(self) -> bool:
+        """Tell whether a draining worker has nothing to wait for: its own jobs, or others'."""
+        if not self.options.drain or self.crew.charges or self._unsettled():
+            return False
+        return self.intake.drained(self.connection)
+
+    def _at_limit(self, wait: float | None) -> float | None:
+        """Drain when the worker has run for its jobs, its seconds, or out of its memory."""
+        options = self.options
+        if options.max_seconds is not None and ticks() - self._began >= options.max_seconds:
+            self.stop()
+        if self.crew.outgrown():
+            self.stop()
+        if options.max_jobs is not None and self.jobs_run >= options.max_jobs:
+            return None
+        return wait
+
+    def _wind_down(self) -> float | None:
+        """Let running handlers finish; return None when nothing is left, or no time."""
+        self.crew.stop()
+        if self._may_leave():
+            return None
+        return _LOOK_SECONDS
+
+    def _may_leave(self) -> bool:
+        """Tell whether a stopping worker may end. Raises what could not be given back in time."""
+        if not self.crew.charges and not self._unsettled():
+            return True
+        if not self.shutdown.leaving() or self.crew.charges:
+            return False
+        self.burials.abandon()
+        self._abandon()
+        return True
+
+    def _abandon(self) -> None:
+        """Leave what could not be written to its lease's end, and say so."""
+        failed = [end.charge.job.job_id for end in self.settlements.abandon() if self._left(end)]
+        if failed:
+            raise ReleaseFailed(f"job {failed[0]}: it could not be released in time")
+
+    def _left(self, ended: Ended) -> bool:
+        """Log an attempt whose end could not be written; tell whether it never started."""
+        job, outcome = ended.charge.job, ended.outcome
+        unstarted = outcome.end is End.RELEASED and not outcome.started
+        log_event(
+            "claim_release_failed" if unstarted else "job_lease_lost",
+            level=logging.ERROR if unstarted else logging.WARNING,
+            worker=self.name,
+            job_id=job.job_id,
+            job_type=job.job_type,
+            queue=job.queue,
+            attempt=job.attempt,
+            error="the database could not be reached, or its row stayed locked",
+        )
+        return unstarted
+
+    def _end_statements(self, session_ids: set[int]) -> None:
+        """End what a killed child's sessions still execute: its locks would outlive it."""
+        for session_id in session_ids:
+            end_statement(self.connection, session_id)
+
+    def _presence(self) -> Presence:
+        return Presence(
+            name=self.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            queues=self.queues,
+            children=self.crew.size,
+            jobs=self.holds.shown(),
+        )

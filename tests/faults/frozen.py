@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from pathlib import Path
-
+from tests.faults.tree import go_on, stop, tree_of
 from tests.process.rows import is_locked
 from tests.waiting import wait_until
 from tests.worker_process import WorkerProcess
 
 
 def freeze(worker: WorkerProcess, job_id: int) -> None:
-    """Stop the worker's process at a moment when it holds no lock on the job's row.
+    """Stop the worker and its children at a moment when none holds a lock on the job's row.
 
     A renewal under way holds one for a moment, which nobody could take from a stopped process.
     """
@@ -20,14 +17,12 @@ def freeze(worker: WorkerProcess, job_id: int) -> None:
 
 
 def thaw(worker: WorkerProcess) -> None:
-    """Let the process go on."""
-    os.kill(worker.pid, signal.SIGCONT)
+    """Let the processes go on."""
+    go_on(tree_of(worker.pid))
 
 
 def _stopped_without_lock(worker: WorkerProcess, job_id: int) -> bool:
-    os.kill(worker.pid, signal.SIGSTOP)
-    state = Path(f"/proc/{worker.pid}/stat")
-    wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T")
+    stop(tree_of(worker.pid))
     if not is_locked(job_id):
         return True
     thaw(worker)

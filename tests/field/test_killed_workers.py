@@ -8,7 +8,7 @@ from django_leasequeue import enqueue
 from django_leasequeue.models import JobAttempt
 from tests.process import rows
 
-OPTIONS = ("--lease", "1.2", "--drain")
+OPTIONS = ("--lease", "1.2", "--drain", "--solo")
 
 
 def test_three_workers_are_lost_and_no_fourth(queue_db, worker_process):

@@ -56,7 +56,7 @@ def test_a_server_that_refuses_skip_locked_is_fatal(connection):
     code = {"mysql": 1064, "postgresql": "42601"}[connection.vendor]
     refused = Fault(code, match=lambda sql: "SKIP LOCKED" in sql, times=9)
     with broken_everywhere(refused), watching() as moments:
-        assert Worker(drain=True).run() == 1
+        assert Worker(solo=True, drain=True).run() == 1
     assert moments.named("worker_fatal")
     assert job(made.id).status == "ready"
 

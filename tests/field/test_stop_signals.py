@@ -35,7 +35,7 @@ STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def idle_worker() -> Worker:
-    return Worker(poll_min=POLL, poll_max=POLL, grace=600)
+    return Worker(solo=True, poll_min=POLL, poll_max=POLL, grace=600)
 
 
 class Signaller(threading.Thread):

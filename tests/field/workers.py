@@ -11,7 +11,7 @@ from django.db import connections
 from django_leasequeue.runtime.worker import Worker
 from tests.faults import Rival
 
-QUICK = {"poll_min": 0.01, "poll_max": 0.05, "grace": 600}
+QUICK = {"solo": True, "poll_min": 0.01, "poll_max": 0.05, "grace": 600}
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def test_a_job_that_kills_its_workers_is_dead_after_its_crashes(queue_db, worker
     with queue_db.cursor() as cursor:
         cursor.execute("UPDATE leasequeue_job SET max_crashes = 2")
     for _ in range(2):
-        assert worker_process(*LEASE).wait() == -signal.SIGKILL
+        assert worker_process(*LEASE, "--solo").wait() == -signal.SIGKILL
     innocent = enqueue("proc.note").id
     last = worker_process(*LEASE, "--drain")
     assert last.wait() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -22,6 +23,8 @@ def test_the_defaults_of_the_design(settings):
     assert (defaults.MAX_ATTEMPTS, defaults.MAX_CRASHES) == (5, 3)
     assert Exponential() == defaults.BACKOFF
     assert defaults.ERROR_DETAIL == "class"
+    assert (defaults.TIMEOUT, defaults.KILL_AFTER) == (None, 5)
+    assert (defaults.PROCESSES, defaults.THREADS, defaults.WORKERS) == (1, 1, {})
     del settings.LEASEQUEUE
     assert get_conf() == defaults
 
@@ -36,13 +39,36 @@ def test_a_number_that_is_none(settings, name, value):
         conf(settings, **{name: value})
 
 
-@pytest.mark.parametrize("name", sorted(set(BOUNDS) - {"GRACE", "DATABASE_OUTAGE_LIMIT"}))
+#: Where 0 means "at once".
+MAY_BE_ZERO = {"GRACE", "KILL_AFTER", "DATABASE_OUTAGE_LIMIT"}
+
+
+@pytest.mark.parametrize("name", sorted(set(BOUNDS) - MAY_BE_ZERO))
 def test_zero_is_no_amount(settings, name):
     with pytest.raises(ImproperlyConfigured, match=name):
         conf(settings, **{name: 0})
 
 
-@pytest.mark.parametrize("name", ["MAX_ATTEMPTS", "MAX_CRASHES", "MAX_PAYLOAD_BYTES"])
+@pytest.mark.parametrize("name", sorted(MAY_BE_ZERO))
+def test_zero_where_it_means_at_once(settings, name):
+    assert getattr(conf(settings, **{name: 0}), name) == 0
+
+
+@pytest.mark.parametrize("value", [None, 0.5, 90])
+def test_a_time_limit_or_none(settings, value):
+    limit = conf(settings, TIMEOUT=value).TIMEOUT
+    assert limit == value
+
+
+@pytest.mark.parametrize("value", ["5", True, math.nan, math.inf, 0, -1, 10**12, timedelta(1)])
+def test_a_time_limit_that_is_none(settings, value):
+    with pytest.raises(ImproperlyConfigured, match="TIMEOUT"):
+        conf(settings, TIMEOUT=value)
+
+
+@pytest.mark.parametrize(
+    "name", ["MAX_ATTEMPTS", "MAX_CRASHES", "MAX_PAYLOAD_BYTES", "PROCESSES", "THREADS"]
+)
 def test_whole_numbers(settings, name):
     with pytest.raises(ImproperlyConfigured, match="whole number"):
         conf(settings, **{name: 5.5})
@@ -65,6 +91,24 @@ def test_whole_numbers(settings, name):
 def test_values_that_do_not_go_together(settings, values, says):
     with pytest.raises(ImproperlyConfigured, match=says):
         conf(settings, **values)
+
+
+@pytest.mark.parametrize(
+    ("workers", "says"),
+    [
+        (None, "must be a dictionary of profiles"),
+        (["mail"], "must be a dictionary of profiles"),
+        ({"mail": "mail,urgent"}, r"\['WORKERS'\]\['mail'\] must be a dictionary"),
+        ({"mail": None}, r"\['WORKERS'\]\['mail'\] must be a dictionary"),
+        ({"": {}}, "1 to 100 printable characters, unlike ''"),
+        ({"m" * 101: {}}, "1 to 100 printable characters"),
+        ({"a\nb": {}}, "1 to 100 printable characters"),
+        ({1: {}}, "1 to 100 printable characters, unlike 1"),
+    ],
+)
+def test_profiles_are_dictionaries_by_name(settings, workers, says):
+    with pytest.raises(ImproperlyConfigured, match=says):
+        conf(settings, WORKERS=workers)
 
 
 @pytest.mark.parametrize("value", [None, [], "LEASE", 5])

@@ -1,0 +1,115 @@
+"""The desk: what a child has been given, and which of it runs in which slot."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from django_leasequeue.core.lease import Lease
+from django_leasequeue.runtime.clock import ticks
+from django_leasequeue.runtime.holds import Hold
+from django_leasequeue.runtime.messages import Assignment, Cause, Interrupt, Trust
+from django_leasequeue.runtime.slots import Slot
+
+__all__ = ["Desk", "Piece"]
+
+
+class Piece:
+    """An assignment on the desk, with the hold that its handler looks at."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
+        self.hold = Hold(assignment.job.lease, assignment.job.seconds)
+        self.hold.trusted_until = assignment.trusted_until
+        self.slot: Slot | None = None
+        self.recalled = False
+        self.told = False
+
+
+class Desk:
+    """Shared by a child's reader and its slots."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Piece] = deque()
+        self._pieces: dict[Lease, Piece] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def put(self, assignment: Assignment) -> None:
+        """Add an assignment to the end of the line."""
+        piece = Piece(assignment)
+        with self._changed:
+            self._pieces[assignment.job.lease] = piece
+            self._waiting.append(piece)
+            self._changed.notify()
+
+    def take(self) -> Piece | None:
+        """Return the next piece, waiting for one; None once the desk is closed and empty."""
+        with self._changed:
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            return self._waiting.popleft() if self._waiting else None
+
+    def begin(self, piece: Piece, slot: Slot) -> bool:
+        """Note that the handler starts now; False when it was recalled, or it is too late."""
+        with self._changed:
+            if piece.recalled or ticks() >= piece.assignment.start_by:
+                return False
+            piece.slot = slot
+            return True
+
+    def drop(self, piece: Piece) -> None:
+        """Take a piece that has ended off the desk."""
+        with self._changed:
+            self._pieces.pop(piece.assignment.job.lease, None)
+
+    def recall(self) -> list[Piece]:
+        """Take what has not started off the desk and return it.
+
+        A piece just taken by a slot, whose handler has not begun, is given back by the slot.
+        """
+        with self._changed:
+            back = list(self._waiting)
+            self._waiting.clear()
+            for piece in self._pieces.values():
+                piece.recalled = piece.slot is None
+            for piece in back:
+                self._pieces.pop(piece.assignment.job.lease, None)
+            return back
+
+    def trust(self, message: Trust) -> None:
+        """Note how long leases are trusted now."""
+        with self._changed:
+            for lease, until in message.until:
+                if lease in self._pieces:
+                    self._pieces[lease].hold.trusted_until = until
+
+    def interrupt(self, message: Interrupt) -> None:
+        """End an attempt, whether it runs or waits."""
+        with self._changed:
+            piece = self._pieces.get(message.lease)
+        if piece is not None:
+            self._end(piece, message.cause)
+
+    def end_untrusted(self) -> None:
+        """End the attempts whose leases nobody has renewed in time: control may stand still."""
+        with self._changed:
+            pieces = list(self._pieces.values())
+        for piece in pieces:
+            if not (piece.told or piece.hold.trusted or piece.hold.completed):
+                self._end(piece, Cause.LOST)
+
+    def _end(self, piece: Piece, cause: Cause) -> None:
+        piece.told = True
+        if cause in (Cause.LOST, Cause.CANCELLED):
+            piece.hold.lost = True
+        with self._changed:
+            slot = piece.slot
+        if slot is not None:
+            slot.interrupt(piece.assignment, cause)
+
+    def close(self) -> None:
+        """Let the slots end when nothing is left."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

@@ -1,0 +1,77 @@
+"""Intake: what a worker claims, as much as its crew can take, and what a source adds to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue.core.claim import ClaimSettings, claim
+from django_leasequeue.core.drain import anything_reserved, waiting_retries
+from django_leasequeue.core.enqueue import enqueue
+from django_leasequeue.core.lanes import Lanes
+from django_leasequeue.events import log_event
+from django_leasequeue.runtime.charges import Charge, limit_of
+from django_leasequeue.runtime.clock import ticks
+from django_leasequeue.runtime.crew import Capacity
+from django_leasequeue.runtime.holds import Holds
+from django_leasequeue.runtime.messages import Assignment
+
+__all__ = ["Intake"]
+
+
+class Intake:
+    """The claims of one worker, and what a drain still waits for; `drain_wait` is seconds."""
+
+    def __init__(
+        self,
+        queues: tuple[str, ...],
+        settings: ClaimSettings,
+        holds: Holds,
+        drain_wait: float,
+        source: Callable[[], Any] | None,
+    ) -> None:
+        self._queues = queues
+        self._settings = settings
+        self._holds = holds
+        self._drain_wait = drain_wait
+        self._source = source
+        self._lanes = Lanes(queues)
+        self._retrying: set[int] = set()
+
+    def take(self, connection: BaseDatabaseWrapper, room: Capacity) -> list[Charge]:
+        """Claim what is due, `room.free` jobs and `room.ahead` more, and hold the leases."""
+        since = ticks()
+        jobs = claim(connection, self._lanes, room.free, self._settings, ahead=room.ahead)
+        if not jobs:
+            log_event("claim_empty", level=logging.DEBUG, worker=self._settings.worker)
+        charges = []
+        for job in jobs:
+            hold = self._holds.add(job, since)
+            assignment = Assignment(job, hold.trusted_until, limit_of(job))
+            charges.append(Charge(assignment, hold, since))
+        return charges
+
+    def pull(self, database: str) -> bool:
+        """Enqueue the next job of the source; return whether it had one."""
+        item = self._source() if self._source is not None else None
+        if item is None:
+            return False
+        job_type, payload, *options = item
+        enqueue(job_type, payload, **{"using": database, **(options[0] if options else {})})
+        return True
+
+    def forget(self) -> None:
+        """Look at all lanes afresh at the next claim."""
+        self._lanes.forget()
+
+    def retries(self, job_id: int) -> None:
+        """Note that a job of this worker has to be tried again: a drain waits for it."""
+        self._retrying.add(job_id)
+
+    def drained(self, connection: BaseDatabaseWrapper) -> bool:
+        """Tell whether nothing is reserved in the queues, and no own retry is soon due."""
+        self._retrying = waiting_retries(connection, self._retrying, self._drain_wait)
+        return not self._retrying and not anything_reserved(connection, self._queues)

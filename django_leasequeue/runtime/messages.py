@@ -1,0 +1,120 @@
+"""What control and a child tell each other: plain data, nothing of the project.
+
+The pipe's reader builds only classes of this package, so that no message makes control import or
+run project code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from django_leasequeue.core.lease import Claimed, Lease
+from django_leasequeue.exceptions import JobCancelled, JobInterrupted, JobTimeout, LeaseLost
+from django_leasequeue.outcomes import Outcome
+from django_leasequeue.runtime.executor import LastEnd
+
+__all__ = [
+    "INTERRUPTS",
+    "Assigned",
+    "Assignment",
+    "Cause",
+    "Interrupt",
+    "Quit",
+    "Ready",
+    "Recall",
+    "Report",
+    "Session",
+    "Started",
+    "Stopping",
+    "Trust",
+]
+
+
+class Cause(StrEnum):
+    """Why control ends an attempt."""
+
+    TIMEOUT = "the attempt ran longer than its time limit"
+    CANCELLED = "the job was cancelled"
+    LOST = "the lease is lost"
+    ABORT = "the worker was told to abort"
+
+
+INTERRUPTS: dict[Cause, type[JobInterrupted]] = {
+    Cause.TIMEOUT: JobTimeout,
+    Cause.CANCELLED: JobCancelled,
+    Cause.LOST: LeaseLost,
+    Cause.ABORT: JobInterrupted,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A job to run, or with `last` a dead job to bury.
+
+    `limit` is seconds; in ticks, `trusted_until` is the lease's, and after `start_by` no handler
+    may begin: by then control counts the job as not started and gives it back.
+    """
+
+    job: Claimed
+    trusted_until: float
+    limit: float | None = None
+    last: LastEnd | None = None
+    start_by: float = float("inf")
+
+
+class Assigned(NamedTuple):
+    """To a child: run these, in this order."""
+
+    assignments: tuple[Assignment, ...]
+
+
+class Trust(NamedTuple):
+    """To a child: until when, in ticks, renewed leases may be trusted now."""
+
+    until: tuple[tuple[Lease, float], ...]
+
+
+class Interrupt(NamedTuple):
+    """To a child: end this attempt."""
+
+    lease: Lease
+    cause: Cause
+
+
+class Recall(NamedTuple):
+    """To a child: give back what has not started."""
+
+
+class Stopping(NamedTuple):
+    """To a child: the worker is draining; handlers may ask for it."""
+
+
+class Quit(NamedTuple):
+    """To a child: end when nothing is left to run."""
+
+
+class Ready(NamedTuple):
+    """From a child: it can run handlers now."""
+
+
+class Session(NamedTuple):
+    """From a child: it has a session of this id with the queue's database."""
+
+    session_id: int
+
+
+class Started(NamedTuple):
+    """From a child: the handler begins now."""
+
+    lease: Lease
+
+
+class Report(NamedTuple):
+    """From a child: how an attempt ended, after how many seconds, and its memory in bytes."""
+
+    lease: Lease
+    outcome: Outcome
+    seconds: float = 0.0
+    memory: int = 0

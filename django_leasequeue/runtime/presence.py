@@ -1,0 +1,72 @@
+"""Attendance: the worker's row for operators, refreshed every few seconds.
+
+It decides nothing: a worker whose row cannot be written works on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from django.db import DatabaseError, InterfaceError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue.core.dialect import Trouble, trouble
+from django_leasequeue.core.presence import Presence, announce, depart, refresh
+from django_leasequeue.events import log_event
+from django_leasequeue.runtime.clock import ticks
+
+__all__ = ["Attendance"]
+
+_EVERY = 5.0
+_AFTER_REFUSAL = 60.0
+
+
+class Attendance:
+    """Shows what `presence` returns; called from the renewer's thread."""
+
+    def __init__(self, presence: Callable[[], Presence]) -> None:
+        self._presence = presence
+        self._row: int | None = None
+        self._due = 0.0
+        self._refused = False
+
+    def show(self, connection: BaseDatabaseWrapper) -> None:
+        """Refresh the row if it is time. Raises what means that the database is away."""
+        if ticks() < self._due:
+            return
+        self._due = ticks() + _EVERY
+        self._try(connection, self._show)
+
+    def _show(self, connection: BaseDatabaseWrapper) -> None:
+        now = self._presence()
+        if self._row is None or not refresh(connection, self._row, now):
+            self._row = announce(connection, now)
+
+    def leave(self, connection: BaseDatabaseWrapper) -> None:
+        """Note that the worker has stopped, if the database can be reached; raises nothing."""
+        for _ in range(2):  # an idle session may have been closed: the second has a new one
+            try:
+                self._try(connection, self._leave)
+            except (DatabaseError, InterfaceError):
+                connection.close()
+            else:
+                return
+
+    def _leave(self, connection: BaseDatabaseWrapper) -> None:
+        if self._row is not None:
+            depart(connection, self._row, self._presence().name)
+
+    def _try(
+        self, connection: BaseDatabaseWrapper, write: Callable[[BaseDatabaseWrapper], None]
+    ) -> None:
+        try:
+            write(connection)
+        except (DatabaseError, InterfaceError) as error:
+            if trouble(connection, error) is Trouble.RECONNECT:
+                raise
+            self._due = ticks() + _AFTER_REFUSAL
+            if not self._refused:
+                name = type(error).__qualname__
+                log_event("presence_refused", level=logging.WARNING, error=name)
+            self._refused = True

@@ -1,0 +1,47 @@
+"""A slot: where handlers run one after the other, in one thread of a child or of a solo worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django_leasequeue.outcomes import End, Outcome
+from django_leasequeue.runtime.executor import Executor
+from django_leasequeue.runtime.holds import Hold
+from django_leasequeue.runtime.memory import resident_bytes
+from django_leasequeue.runtime.messages import INTERRUPTS, Assignment, Cause, Report
+from django_leasequeue.signals import jobs_claimed
+
+__all__ = ["UNSTARTED", "Slot"]
+
+UNSTARTED = Outcome(End.RELEASED, reason="Released before processing", started=False)
+
+
+class Slot:
+    """Runs assignments in the thread that calls `run`, with the executor's interrupts."""
+
+    def __init__(self, executor: Executor, *, sender: type[Any]) -> None:
+        self.executor = executor
+        self._sender = sender
+
+    def run(self, assignment: Assignment, hold: Hold, begin: Callable[[], bool]) -> Report:
+        """Run one assignment and return how it ended.
+
+        `begin` is asked right before the handler starts: False means to give the job back.
+        """
+        job = assignment.job
+        if assignment.last is None:
+            jobs_claimed.send_robust(sender=self._sender, worker=job.leased_by, jobs=[job])
+        if not begin():
+            return Report(job.lease, UNSTARTED)
+        began = time.monotonic()
+        if assignment.last is None:
+            outcome = self.executor.execute(job, hold, assignment.limit)
+        else:
+            outcome = self.executor.bury(job, hold, assignment.limit, assignment.last)
+        return Report(job.lease, outcome, time.monotonic() - began, resident_bytes())
+
+    def interrupt(self, assignment: Assignment, cause: Cause) -> None:
+        """End the assignment's handler as soon as it may be; from any thread."""
+        self.executor.interrupts.request(INTERRUPTS[cause](cause.value), assignment.job.lease)
