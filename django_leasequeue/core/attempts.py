@@ -27,6 +27,7 @@ class Fate(Enum):
 
     ENDED = "ended"  # an attempt row of this token says that it ended so: that outcome stands
     HELD = "held"  # still reserved under this token, unexpired: somebody has the row locked
+    DONE = "done"  # the handler had completed the job, whatever was to be written now
     LOST = "lost"  # neither, or it ended otherwise (expired, cancelled): nothing may be written
 
 
@@ -103,14 +104,15 @@ def fates(connection: BaseDatabaseWrapper, ends: Mapping[Lease, End]) -> dict[Le
         )
     }
     ended = ends_on_record(connection, ends)
-    return {
-        lease: Fate.ENDED
-        if ended.get(lease) == end.value
-        else Fate.HELD
-        if lease in held
-        else Fate.LOST
-        for lease, end in ends.items()
-    }
+    return {lease: _fate(ended.get(lease), end, lease in held) for lease, end in ends.items()}
+
+
+def _fate(ended: str | None, end: End, held: bool) -> Fate:
+    if ended == end.value:
+        return Fate.ENDED
+    if ended in (End.COMPLETED.value, End.SKIPPED.value):
+        return Fate.DONE
+    return Fate.HELD if held else Fate.LOST
 
 
 def resolve(connection: BaseDatabaseWrapper, lease: Lease, end: End) -> Fate:

@@ -121,10 +121,18 @@ def close_burial(connection: BaseDatabaseWrapper, lease: Lease) -> bool:
     return _end(connection, lease, "lease_until = NULL", [])
 
 
-def postpone_burial(connection: BaseDatabaseWrapper, lease: Lease, seconds: float) -> bool:
-    """Give the burial back after a hook that failed, to be taken again in `seconds`."""
+def postpone_burial(
+    connection: BaseDatabaseWrapper, lease: Lease, seconds: float, *, tried: bool = True
+) -> bool:
+    """Give the burial back after a hook that failed, to be taken again in `seconds`.
+
+    One whose hook was not `tried` keeps its number of tries.
+    """
     dialect = dialect_for(connection)
-    return _end(connection, lease, f"lease_until = {dialect.later}", [dialect.span(seconds)])
+    change = f"lease_until = {dialect.later}"
+    if not tried:
+        change += ", bury_tries = bury_tries - 1"
+    return _end(connection, lease, change, [dialect.span(seconds)])
 
 
 def _end(connection: BaseDatabaseWrapper, lease: Lease, change: str, params: list[Any]) -> bool:

@@ -173,9 +173,9 @@ class MySQL(Dialect):
     # 1180 is "Got error 149" (lost certification) or a lost primary component: both say repeat.
     # 1317, 1969 and 3024 end one statement: KILL QUERY, or a limit on its time.
     repeat_codes = frozenset({1213, 1205, 1020, 3572, 3101, 1180, 1317, 1969, 3024})
-    # 1040 and 1203 are too many connections just now, 1927 is MariaDB's KILL.
+    # 1040, 1203 and 1226 are too many connections just now, 1927 is MariaDB's KILL.
     reconnect_codes = frozenset(
-        {2002, 2003, 2006, 2013, 2055, 1040, 1047, 1053, 1203, 1290, 1927, 3100, 4031}
+        {2002, 2003, 2006, 2013, 2055, 1040, 1047, 1053, 1203, 1226, 1290, 1927, 3100, 4031}
     )
 
     def hint(self, index: str) -> str:

@@ -203,17 +203,47 @@ _STANDINGS: dict[str | None, Standing] = {
 
 
 def _still_held(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> set[Lease]:
+    """Return the leases that are held: unexpired, or with a row that somebody has locked.
+
+    A handler's own transaction may have prolonged the lease, which is seen at its commit only;
+    until then its lock keeps everybody from the job.
+    """
     if not leases:
         return set()
     dialect = dialect_for(connection)
     ids = sorted({lease.job_id for lease in leases})
     sql = (
-        f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-        f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} {_HELD} "
-        f"AND {dialect.aside('lease_until')} > {dialect.now}"
+        f"SELECT id, lease_token, {dialect.aside('lease_until')} > {dialect.now} "
+        f"FROM leasequeue_job{dialect.hint('PRIMARY')} "
+        f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} {_HELD}"
     )
     rows = ask(connection, tagged("standing", sql), ids)
-    return {Lease(job_id, bytes(token)) for job_id, token in rows if token} & set(leases)
+    mine = {Lease(row[0], bytes(row[1])): bool(row[2]) for row in rows if row[1]}
+    held = {lease for lease in leases if mine.get(lease)}
+    expired = [lease for lease in leases if mine.get(lease) is False]
+    return held | _locked(connection, expired)
+
+
+def _locked(connection: BaseDatabaseWrapper, leases: Sequence[Lease]) -> set[Lease]:
+    """Return those whose row somebody has locked at this moment; waits for none."""
+    if not leases:
+        return set()
+    dialect = dialect_for(connection)
+    ids = sorted({lease.job_id for lease in leases})
+    sql = (
+        f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} "
+        f"WHERE id IN ({marks(ids)}) ORDER BY id{dialect.skip_locked}"
+    )
+
+    def free(cursor: CursorWrapper) -> set[int]:
+        cursor.execute(tagged("standing", sql), ids)
+        return {row[0] for row in cursor.fetchall()}
+
+    try:
+        unlocked = run(connection, free)
+    except CommitUnknown:
+        return set(leases)  # nothing was to be written: the next look sees more
+    return {lease for lease in leases if lease.job_id not in unlocked}
 
 
 def ends_on_record(connection: BaseDatabaseWrapper, leases: Collection[Lease]) -> dict[Lease, str]:

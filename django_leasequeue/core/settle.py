@@ -73,7 +73,8 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
 
     An attempt row and the job's new status commit together. An ending whose lease is gone writes
     nothing and is LOST, unless its attempt row says already that it ended so (an earlier COMMIT
-    whose answer was lost): then that stands and it is SETTLED. On an error that repeating cannot
+    whose answer was lost): then that stands and it is SETTLED. So it is when the handler had
+    completed the job itself, whose `ending` is returned then. On an error that repeating cannot
     help the endings are written one by one, and one that cannot be stored becomes a failed attempt.
     """
     if not endings:
@@ -94,9 +95,17 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
     return [
         Settled(ending, Verdict.SETTLED, statuses[ending.lease])
         if ending.lease in statuses
-        else Settled(ending, _VERDICTS[fate_of[ending.lease]])
+        else _as_found(ending, fate_of[ending.lease])
         for ending in endings
     ]
+
+
+def _as_found(ending: Ending, fate: Fate) -> Settled:
+    """Return the result of an ending that was not written now."""
+    if fate is Fate.DONE:  # by complete(), before the handler's process was killed, say
+        ending = Ending(ending.lease, Outcome(End.COMPLETED, settled=True))
+        return Settled(ending, Verdict.SETTLED, Status.DONE)
+    return Settled(ending, _VERDICTS[fate])
 
 
 _VERDICTS = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, TypeVar
 
 from django.db import DatabaseError, InterfaceError, transaction
@@ -22,6 +23,9 @@ __all__ = ["CommitUnknown", "ask", "in_transaction", "marks", "repeat", "run", "
 T = TypeVar("T")
 
 TRIES = 6
+#: A worker's own connection begins no further try after so many seconds: its loop comes back by
+#: itself, and has handlers to look after meanwhile.
+CONTROL_SECONDS = 1.0
 
 
 class CommitUnknown(Exception):
@@ -51,14 +55,20 @@ def run(connection: BaseDatabaseWrapper, work: Callable[[CursorWrapper], T]) -> 
     if in_transaction(connection):
         with connection.cursor() as cursor:
             return work(cursor)
+    until = _patience_end(connection)
     for tried in range(1, TRIES + 1):
         try:
             return _once(connection, work)
         except (DatabaseError, InterfaceError) as error:
-            if tried == TRIES or trouble(connection, error) is None:
+            if tried == TRIES or monotonic() > until or trouble(connection, error) is None:
                 raise
             time.sleep(random.uniform(0, 0.01 * 2**tried))
     raise AssertionError("unreachable")
+
+
+def _patience_end(connection: BaseDatabaseWrapper) -> float:
+    control = "leasequeue_session" in vars(connection)
+    return monotonic() + CONTROL_SECONDS if control else float("inf")
 
 
 def _once(connection: BaseDatabaseWrapper, work: Callable[[CursorWrapper], T]) -> T:
@@ -100,6 +110,7 @@ def repeat(connection: BaseDatabaseWrapper, statement: Callable[[], T]) -> T:
     Inside the caller's transaction nothing is repeated: after a deadlock all of it is gone, and
     only the caller can begin anew.
     """
+    until = _patience_end(connection)
     for tried in range(1, TRIES + 1):
         try:
             return statement()
@@ -112,7 +123,7 @@ def repeat(connection: BaseDatabaseWrapper, statement: Callable[[], T]) -> T:
                 connection.close()
             elif asks is None:
                 connection.close_if_unusable_or_obsolete()  # a packet too large ends it (1153)
-            if asks is None or tried == TRIES:
+            if asks is None or tried == TRIES or monotonic() > until:
                 raise
             time.sleep(random.uniform(0, 0.01 * 2**tried))
     raise AssertionError("unreachable")

@@ -81,6 +81,9 @@ class Burials:
         if outcome.end is End.COMPLETED:
             close_burial(connection, job.lease)
             return
+        if not outcome.started:  # a stop came first: no try, or three of them would be all
+            postpone_burial(connection, job.lease, 0, tried=False)
+            return
         postpone_burial(connection, job.lease, _TRY_AGAIN)
         log_event(
             "burial_failed",

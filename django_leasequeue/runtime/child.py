@@ -58,7 +58,7 @@ class Child:
         self._desk = Desk()
         self._stopping = False
         self._outgrown = False
-        self._sessions: deque[int] = deque()
+        self._sessions: deque[Session] = deque()
         self._executors = [self._executor() for _ in range(plan.threads)]
         self._on_message: dict[type[Any], Callable[[Any], None]] = {
             Assigned: self._assigned,
@@ -137,8 +137,10 @@ class Child:
                 for message in self._channel.receive() if ready else ():
                     self._on_message[type(message)](message)
                 self._desk.end_untrusted()
+                if news := self._desk.news():
+                    self._channel.send(news)
                 while self._sessions:
-                    self._channel.send(Session(self._sessions.popleft()))
+                    self._channel.send(self._sessions.popleft())
         finally:
             kill_group(os.getpid())
 
@@ -159,7 +161,7 @@ class Child:
             session_id = dialect_for(connection).session_id(connection)
             if session_id is not None:
                 # Sent by the reader: an interrupt here must not cut a message short.
-                self._sessions.append(session_id)
+                self._sessions.append(Session(threading.get_ident(), session_id))
 
 
 def _ignore(number: int, frame: object) -> None:

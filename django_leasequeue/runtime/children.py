@@ -25,9 +25,11 @@ _AHEAD_SECONDS = 0.2
 _MOST_AHEAD = 50
 #: A job whose turn in its child has not come by then is given back.
 _WAIT_SECONDS = 0.8
-_START_SECONDS = 10.0
+_START_SECONDS = 15.0
 _BOOT_SECONDS = 60.0
-_BOOT_FAILURES = 3
+#: A child that dies so soon with nothing to do would die again.
+_EARLY_SECONDS = 0.5
+_MOST_FAILURES = 3
 _END_SECONDS = 5.0
 
 
@@ -52,7 +54,8 @@ class Children(Crew):
         self._children: list[Handle] = []
         self._alone: list[Handle] = []
         self._stopping = False
-        self._boot_failures = 0
+        self._failures = 0
+        self._failed_at = 0.0
         self._mean = 0.0
 
     @property
@@ -67,6 +70,10 @@ class Children(Crew):
         return [*self._children, *self._alone]
 
     def capacity(self) -> Capacity:
+        if self._failures >= _MOST_FAILURES:  # here, when all that has ended is settled
+            raise CrewFailed(
+                f"{_MOST_FAILURES} children in a row died before they could run a handler"
+            )
         staying = [child for child in self._children if not child.retiring]
         for _ in range(self._rules.processes - len(staying)):
             self._children.append(Handle(self._plan))
@@ -126,6 +133,8 @@ class Children(Crew):
             for end in child.collect():
                 ended.append(end)
                 self._learn(end)
+            if child.began > self._failed_at and _is_sound(child):
+                self._failures = 0
             if child.over:
                 self._bury(child)
             else:
@@ -158,16 +167,10 @@ class Children(Crew):
     def _bury(self, child: Handle) -> None:
         (self._alone if child in self._alone else self._children).remove(child)
         if child.killed:
-            self._on_kill(child.sessions)
-        if child.ready:
-            self._boot_failures = 0
-        elif not child.killed:
-            self._boot_failures += 1
+            self._on_kill(set(child.sessions.values()))
+        if not (child.killed or _is_sound(child)):
+            self._failures, self._failed_at = self._failures + 1, ticks()
         child.close()
-        if self._boot_failures >= _BOOT_FAILURES:
-            raise CrewFailed(
-                f"{_BOOT_FAILURES} children in a row died before they could run a handler"
-            )
 
     def interrupt(self, charge: Charge, cause: Cause) -> None:
         for child in self._with(charge):
@@ -215,3 +218,9 @@ class Children(Crew):
                 child.kill()
                 child.join(_END_SECONDS)
             child.close()
+
+
+def _is_sound(child: Handle) -> bool:
+    """Tell whether a child has got so far that the next one will, too."""
+    idle = child.ready and not child.given
+    return child.worked or (idle and ticks() - child.began > _EARLY_SECONDS)

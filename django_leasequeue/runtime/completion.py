@@ -19,6 +19,8 @@ from django_leasequeue.core.lease import Claimed, hold_within
 from django_leasequeue.core.settle import finish_within
 from django_leasequeue.events import log_event
 from django_leasequeue.outcomes import Outcome
+from django_leasequeue.runtime.clock import ticks
+from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.isolation import revive
 
@@ -32,6 +34,7 @@ class Completion:
     """How one attempt completes: `mark_done` is called once it is committed."""
 
     job: Claimed
+    hold: Hold
     alias: str
     interrupts: Interrupts
     mark_done: Callable[[], None]
@@ -92,8 +95,10 @@ class Completion:
             time.sleep(_KEY_SECONDS)
 
     def _hold(self, connection: BaseDatabaseWrapper) -> None:
+        since = ticks()
         with connection.cursor() as cursor:
             hold_within(connection, cursor, self.job.lease, self.job.seconds)
+        self.hold.prolong(since)
 
 
 def _stood(

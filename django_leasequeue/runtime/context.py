@@ -79,7 +79,7 @@ class JobContext:
         self._ends_at = ends_at
         self._checkpoint = job.checkpoint
         self._completed = False
-        self._completion = Completion(job, alias, interrupts, self._mark_done)
+        self._completion = Completion(job, hold, alias, interrupts, self._mark_done)
 
     def __repr__(self) -> str:
         return f"<JobContext {self.job_type} #{self.job_id} attempt {self.attempt}>"
@@ -130,8 +130,10 @@ class JobContext:
         self.ensure_lease()
         connection = connections[self._alias]
         revive(connection)
+        since = ticks()
         with connection.cursor() as cursor:
             save_checkpoint(connection, cursor, self._job.lease, text, self._job.seconds)
+        self._hold.prolong(since)
         self._checkpoint = text
 
     def ensure_lease(self) -> None:

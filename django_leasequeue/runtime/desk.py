@@ -20,7 +20,8 @@ class Piece:
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.hold = Hold(assignment.job.lease, assignment.job.seconds)
-        self.hold.trusted_until = assignment.trusted_until
+        #: Until when control trusts the lease, as far as it is known here.
+        self.known_until = self.hold.trusted_until = assignment.trusted_until
         self.slot: Slot | None = None
         self.recalled = False
         self.told = False
@@ -82,14 +83,28 @@ class Desk:
         with self._changed:
             for lease, until in message.until:
                 if lease in self._pieces:
-                    self._pieces[lease].hold.trusted_until = until
+                    piece = self._pieces[lease]
+                    piece.known_until = until
+                    piece.hold.trusted_until = max(until, piece.hold.trusted_until)
+
+    def news(self) -> Trust | None:
+        """Return which leases handlers have prolonged themselves since the last call."""
+        with self._changed:
+            found = [p for p in self._pieces.values() if p.hold.trusted_until > p.known_until]
+            for piece in found:
+                piece.known_until = piece.hold.trusted_until
+            until = [(piece.hold.lease, piece.known_until) for piece in found]
+        return Trust(tuple(until)) if until else None
 
     def interrupt(self, message: Interrupt) -> None:
         """End an attempt, whether it runs or waits."""
         with self._changed:
             piece = self._pieces.get(message.lease)
-        if piece is not None:
-            self._end(piece, message.cause)
+        if piece is None:
+            return
+        if message.cause is Cause.LOST and piece.hold.trusted_until > piece.known_until:
+            return  # the handler has prolonged it meanwhile, and word of that is on its way
+        self._end(piece, message.cause)
 
     def end_untrusted(self) -> None:
         """End the attempts whose leases nobody has renewed in time: control may stand still."""

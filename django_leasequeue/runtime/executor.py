@@ -27,6 +27,7 @@ from django_leasequeue.exceptions import (
     JobExpired,
     JobInterrupted,
     JobTimeout,
+    LeaseLost,
     Reject,
     RejectedJob,
     Skip,
@@ -241,6 +242,8 @@ def _from_error(
         return Outcome(End.SKIPPED, reason=clean_text(error.reason))
     if isinstance(error, Snooze):
         return _snoozed(error, job, declaration, context)
+    if type(error) is LeaseLost:  # if it still stands, another worker may have it at once
+        return Outcome(End.RELEASED, reason="Released: the lease was lost", started=started)
     if type(error) is JobInterrupted:
         return Outcome(End.RELEASED, reason="Released during shutdown")
     summary = summarize(

@@ -6,18 +6,17 @@ workers. Handlers of jobs run in the workers' children, so no thread here runs p
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Protocol
 
+from django_leasequeue.runtime.stop_signals import stop_signals
 from django_leasequeue.runtime.wakeup import Wakeup
 
 __all__ = ["Member", "run_fleet"]
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 60.0
 
 
@@ -109,20 +108,8 @@ class _Fleet:
     def _first_failure(self) -> int:
         return next((code for code in self._codes if code), 0)
 
-    @contextmanager
-    def signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        # Whichever thread the kernel hands the signal to, the wait in this one ends.
-        waker = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
-        previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(waker)
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+    def signals(self) -> AbstractContextManager[None]:
+        return stop_signals(self._on_signal, self._wakeup)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._signals_seen += 1

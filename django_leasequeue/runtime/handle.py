@@ -16,6 +16,7 @@ from django_leasequeue.runtime.charges import Charge, Ended, died, killed
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.messages import (
     Assigned,
+    Cause,
     Interrupt,
     Quit,
     Ready,
@@ -34,6 +35,8 @@ __all__ = ["Handle"]
 
 #: How long word of a start may be on its way.
 _UNHEARD_SECONDS = 0.3
+#: Longer than any job waits behind another one.
+_HUNG_SECONDS = 5.0
 _PRELOAD = "django_leasequeue.runtime.preload"
 
 
@@ -52,8 +55,12 @@ class Handle:
         with theirs, announced(), without_main():
             self._process.start()
         self.charges: dict[Lease, Charge] = {}
-        self.sessions: set[int] = set()
+        #: The latest session of each of its threads: numbers of older ones may be others' by now.
+        self.sessions: dict[int, int] = {}
+        self.began = ticks()
         self.ready = False
+        #: A handler has begun in it, or it has given a job back itself.
+        self.worked = False
         self.retiring = False
         self.killed = False
         #: It has ended, and so has all that it was given.
@@ -80,7 +87,8 @@ class Handle:
     def give(self, charges: Sequence[Charge], *, within: float) -> None:
         """Hand charges over, in this order, each to start within so many seconds or not at all."""
         for charge in charges:
-            charge.assignment = replace(charge.assignment, start_by=ticks() + within)
+            charge.given_at = ticks()
+            charge.assignment = replace(charge.assignment, start_by=charge.given_at + within)
             self.charges[charge.job.lease] = charge
             self._trusted[charge.job.lease] = charge.assignment.trusted_until
         self.given += len(charges)
@@ -118,10 +126,13 @@ class Handle:
     def _overdue(self) -> Iterator[Ended]:
         """Take back what was not started in time: what has not said so by now will not start.
 
-        A child that is idle and starts nothing is stopped, or worse: it is replaced.
+        A child that is idle and starts nothing is stopped, or worse: it is replaced. What was only
+        to wait in it proves nothing: a receiver of `jobs_claimed` may take as long.
         """
-        late = [c for c in self.waiting if ticks() > c.assignment.start_by + _UNHEARD_SECONDS]
-        if late and len(self.waiting) == len(self.charges):
+        now = ticks()
+        late = [c for c in self.waiting if now > c.assignment.start_by + _UNHEARD_SECONDS]
+        idle = len(self.waiting) == len(self.charges)
+        if idle and any(now - charge.given_at > _HUNG_SECONDS for charge in late):
             self.kill()
         for charge in late:
             yield Ended(self._drop(charge.job.lease), UNSTARTED, 0.0)
@@ -157,13 +168,28 @@ class Handle:
         match message:
             case Ready():
                 self.ready = True
-            case Session(session_id):
-                self.sessions.add(session_id)
+            case Session(thread, session_id):
+                self.sessions[thread] = session_id
             case Started(lease) if lease in self.charges:
+                self.worked = True
                 self.charges[lease].start()
+            case Trust(until):
+                self._prolonged(until)
             case Report(lease, outcome, seconds, memory) if lease in self.charges:
+                self.worked = True
                 self.memory = memory or self.memory
                 yield Ended(self._drop(lease), outcome, seconds)
+
+    def _prolonged(self, until: Sequence[tuple[Lease, float]]) -> None:
+        """Trust leases as far as handlers have prolonged them, in transactions of their own."""
+        for lease, moment in until:
+            charge = self.charges.get(lease)
+            if charge is None:
+                continue
+            charge.hold.trusted_until = max(moment, charge.hold.trusted_until)
+            self._trusted[lease] = charge.hold.trusted_until
+            if charge.cause is Cause.LOST and not charge.hold.lost:
+                charge.cause = None
 
     def _rest(self) -> Iterator[Ended]:
         now = ticks()

@@ -15,6 +15,8 @@ __all__ = ["Hold", "Holds"]
 
 #: The part of a lease that is not trusted: the drift of two clocks, and the way of an answer.
 _MARGIN = 0.05
+#: The part of a lease that one wait for the database (a quarter) and a kill (a sixth) may take.
+_ENDING = 5 / 12
 #: How long word of a renewal may lie unread in a process that has just been woken.
 _WORD_SECONDS = 0.2
 
@@ -42,10 +44,22 @@ class Hold:
         self.trusted_until = since + self.seconds * (1 - _MARGIN)
         self.renew_at = since + self.seconds / 3
 
+    def prolong(self, since: float) -> None:
+        """Trust the lease as the handler's own transaction, begun at `since`, has prolonged it.
+
+        Its row is locked meanwhile: nobody can renew the lease, and nobody can take the job.
+        """
+        self.trusted_until = max(self.trusted_until, since + self.seconds * (1 - _MARGIN))
+
     @property
     def trusted(self) -> bool:
         """Tell whether this worker may still act under the lease."""
         return not self.lost and ticks() < self.trusted_until
+
+    @property
+    def ending(self) -> bool:
+        """Tell whether the trust ends within the longest wait for the database, and a kill's."""
+        return 0 < self.trusted_until - ticks() < self.seconds * _ENDING
 
     def regained(self) -> bool:
         """Tell whether word of a renewal comes now: a process that stood still may not have it."""

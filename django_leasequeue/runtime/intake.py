@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from django.db import DatabaseError, InterfaceError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.core.claim import ClaimSettings, claim
@@ -13,10 +14,12 @@ from django_leasequeue.core.drain import anything_reserved, waiting_retries
 from django_leasequeue.core.enqueue import enqueue
 from django_leasequeue.core.lanes import Lanes
 from django_leasequeue.events import log_event
+from django_leasequeue.exceptions import EnqueueError
 from django_leasequeue.runtime.charges import Charge, limit_of
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.crew import Capacity
 from django_leasequeue.runtime.holds import Holds
+from django_leasequeue.runtime.isolation import revive
 from django_leasequeue.runtime.messages import Assignment
 
 __all__ = ["Intake"]
@@ -40,6 +43,7 @@ class Intake:
         self._source = source
         self._lanes = Lanes(queues)
         self._retrying: set[int] = set()
+        self._pulled: Any = None
 
     def take(self, connection: BaseDatabaseWrapper, room: Capacity) -> list[Charge]:
         """Claim what is due, `room.free` jobs and `room.ahead` more, and hold the leases."""
@@ -55,12 +59,23 @@ class Intake:
         return charges
 
     def pull(self, database: str) -> bool:
-        """Enqueue the next job of the source; return whether it had one."""
-        item = self._source() if self._source is not None else None
-        if item is None:
+        """Enqueue the next job of the source; return whether it had one.
+
+        Until that has succeeded the source is not asked again, so nothing it gave is lost in an
+        outage. Raises EnqueueError for what can never be enqueued.
+        """
+        if self._source is not None and self._pulled is None:
+            self._pulled = self._source()
+        if self._pulled is None:
             return False
-        job_type, payload, *options = item
-        enqueue(job_type, payload, **{"using": database, **(options[0] if options else {})})
+        project = connections[database]
+        revive(project)
+        try:
+            _enqueue(self._pulled, database)
+        except (DatabaseError, InterfaceError):
+            project.close()  # for the next try, with the same job
+            raise
+        self._pulled = None
         return True
 
     def forget(self) -> None:
@@ -75,3 +90,17 @@ class Intake:
         """Tell whether nothing is reserved in the queues, and no own retry is soon due."""
         self._retrying = waiting_retries(connection, self._retrying, self._drain_wait)
         return not self._retrying and not anything_reserved(connection, self._queues)
+
+
+def _enqueue(item: Any, database: str) -> None:
+    match item:
+        case (job_type, payload):
+            enqueue(job_type, payload, using=database)
+        case (job_type, payload, {**options}):
+            wanted: Any = {"using": database, **options}
+            enqueue(job_type, payload, **wanted)
+        case _:
+            raise EnqueueError(
+                "The source returned what is no job: it has to be (job type, payload), "
+                f"(job type, payload, options) or None, not {type(item).__name__}."
+            )

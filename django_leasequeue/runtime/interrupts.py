@@ -91,6 +91,11 @@ class Interrupts:
         if not self._cancel_task():
             self._raise_pending()
 
+    def wake(self) -> None:
+        """Have the signal handlers run, if it is the main thread where a job runs. Any thread."""
+        if self._signals and SIGNAL is not None and self._thread is not None:
+            signal.pthread_kill(self._thread, SIGNAL)
+
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """The signal handler of SIGNAL."""
         self._raise_pending()

@@ -71,7 +71,10 @@ class Assigned(NamedTuple):
 
 
 class Trust(NamedTuple):
-    """To a child: until when, in ticks, renewed leases may be trusted now."""
+    """Until when, in ticks, leases may be trusted now.
+
+    To a child: those that control has renewed. From a child: those that handlers have prolonged.
+    """
 
     until: tuple[tuple[Lease, float], ...]
 
@@ -100,8 +103,9 @@ class Ready(NamedTuple):
 
 
 class Session(NamedTuple):
-    """From a child: it has a session of this id with the queue's database."""
+    """From a child: one of its threads has this session with the queue's database now."""
 
+    thread: int
     session_id: int
 
 

@@ -97,6 +97,9 @@ def _preload(path: str) -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     sys.path[:] = json.loads(path)
+    from django_leasequeue.runtime.orphans import kill_children_at_exit
+
+    kill_children_at_exit()
     try:
         load()
     except Exception:  # noqa: BLE001  (each child fails in the same way, and control counts it)

@@ -11,8 +11,8 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from multiprocessing import resource_tracker
 from pathlib import Path
 from types import FrameType
@@ -23,12 +23,12 @@ from django.utils import autoreload
 
 from django_leasequeue.events import log_event
 from django_leasequeue.runtime.clock import ticks
+from django_leasequeue.runtime.stop_signals import stop_signals
 from django_leasequeue.runtime.wakeup import Wakeup
 
 __all__ = ["follow_watcher", "is_watched", "run_watcher"]
 
 _PIPE = "LEASEQUEUE_WATCHER_PIPE"
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_SECONDS = 1.0
 _END_SECONDS = 0.1
 
@@ -173,16 +173,8 @@ class _Watcher:
         self._wakeup.set()
         return True
 
-    @contextmanager
-    def signals(self) -> Iterator[None]:
-        waker = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
-        previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(waker)
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+    def signals(self) -> AbstractContextManager[None]:
+        return stop_signals(self._on_signal, self._wakeup)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._signals_seen += 1

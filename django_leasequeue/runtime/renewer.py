@@ -25,6 +25,8 @@ __all__ = ["Renewer"]
 _BEAT = 0.5
 _AGAIN = 0.5
 _READ_EVERY = 2.0
+#: A failure that lasts is said even where no lease is due: while it lasts, nothing is claimed.
+_SAY_SECONDS = 5.0
 
 
 class Renewer:
@@ -51,6 +53,7 @@ class Renewer:
         self._on_working = on_working
         self._stop = threading.Event()
         self._failing = False
+        self._failing_since = 0.0
         self._read_at = 0.0
         self._beat_seconds = min(_BEAT, lease / 8)
         self._connection: BaseDatabaseWrapper | None = None
@@ -63,7 +66,7 @@ class Renewer:
 
     def start(self) -> None:
         """Start the thread; its connection is opened before any claim."""
-        self._failing = True
+        self._fail()
         self._thread.start()
 
     def stop(self) -> None:
@@ -92,16 +95,21 @@ class Renewer:
             self._work(self._open(), due)
         except Exception as error:  # noqa: BLE001  (a silent end would lose every lease)
             self._close()
-            self._failing = True
+            self._fail()
             for hold in due:
                 hold.renew_at = ticks() + min(_AGAIN, hold.seconds / 12)
-            if due and not logged:  # one line at the start, not one a beat
+            say = bool(due) or ticks() - self._failing_since > _SAY_SECONDS
+            if say and not logged:  # one line at the start, not one a beat
                 log_event("renewal_failed", level=logging.WARNING, error=type(error).__qualname__)
-            return logged or bool(due)
+            return logged or say
         if self._failing:
             self._failing = False
             self._on_working()
         return False
+
+    def _fail(self) -> None:
+        if not self._failing:
+            self._failing, self._failing_since = True, ticks()
 
     def _open(self) -> BaseDatabaseWrapper:
         if self._connection is None:

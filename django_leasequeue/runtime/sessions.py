@@ -6,6 +6,7 @@ or happens inside stored procedures, is not seen.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
+from django_leasequeue.events import log_event
+from django_leasequeue.exceptions import JobInterrupted
 from django_leasequeue.runtime.rollbacks import close_when_interrupted
 
 __all__ = [
@@ -95,6 +98,9 @@ class Watch:
             self._note(kinds)
         try:
             return execute(sql, params, many, context)
+        except JobInterrupted:
+            _end_statement(context["connection"].connection)
+            raise
         finally:
             self.used_at = time.monotonic()
 
@@ -105,6 +111,20 @@ class Watch:
             self.unfinished = True
         if kinds & {"stays", "lasts", "calls"} or ("local" in kinds and self.local_lasts):
             self.changed = True
+
+
+def _end_statement(raw: Any) -> None:
+    """Ask the server to end a statement whose driver has left off waiting for it: psycopg does.
+
+    It would hold its locks until its own end, even when the connection is closed.
+    """
+    cancel = getattr(raw, "cancel", None)
+    if cancel is None:
+        return
+    try:
+        cancel()
+    except Exception as error:  # noqa: BLE001  (drivers differ; the interrupt is what counts)
+        log_event("discard_failed", level=logging.DEBUG, error=type(error).__qualname__)
 
 
 def _as_text(sql: Any, connection: BaseDatabaseWrapper) -> str:

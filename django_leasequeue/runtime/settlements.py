@@ -122,7 +122,7 @@ def _settle(connection: BaseDatabaseWrapper, group: list[Ended]) -> list[Settled
 
 def log_settled(ended: Ended, settled: Settled, *, stopping: bool) -> None:
     """Log how an attempt ended, and a death on a line of its own."""
-    job, outcome = ended.charge.job, ended.outcome
+    job, outcome = ended.charge.job, settled.ending.outcome
     if outcome.end is End.RELEASED and not outcome.started:
         _log_unstarted(job, settled, stopping=stopping)
         return

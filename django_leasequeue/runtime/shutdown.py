@@ -6,21 +6,18 @@ the handler that runs in this very thread.
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import FrameType
 
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.interrupts import SIGNAL, Interrupts
+from django_leasequeue.runtime.stop_signals import Handler, stop_signals
 from django_leasequeue.runtime.wakeup import Wakeup
 
 __all__ = ["Shutdown"]
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LEAST_SECONDS = 5.0
-_Handler = Callable[[int, FrameType | None], None]
 
 
 class Shutdown:
@@ -40,6 +37,13 @@ class Shutdown:
     def stopping(self) -> bool:
         """Tell whether no further job is to be started."""
         return self._stopping
+
+    def unheard(self) -> bool:
+        """Tell whether a signal may have come that the main thread, in a handler, has not seen.
+
+        Of two in quick succession the kernel may give both to another thread: that wakes nobody.
+        """
+        return self._wakeup.is_set()
 
     def aborting(self) -> bool:
         """Tell whether handlers have to end now: the grace period is over, or cut short."""
@@ -65,33 +69,21 @@ class Shutdown:
         self._wakeup.set()
 
     def _no_later(self, abort_at: float, leave_at: float) -> None:
-        """Bring the ends forward: a second signal's handler may run in the middle of the first's."""
-        if abort_at < self._abort_at:
+        """Bring the ends forward. A second signal may be handled in the middle of the first."""
+        if abort_at < self._abort_at:  # noqa: PLR1730  (no call, at whose end a handler could run)
             self._abort_at = abort_at
-        if leave_at < self._leave_at:
+        if leave_at < self._leave_at:  # noqa: PLR1730
             self._leave_at = leave_at
 
-    @contextmanager
-    def signals(self, interrupts: Interrupts | None) -> Iterator[None]:
+    def signals(self, interrupts: Interrupts | None) -> AbstractContextManager[None]:
         """Handle the stop signals while the block runs, in the main thread; else do nothing.
 
         With `interrupts` of handlers in this thread, their signal as well.
         """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        handlers: dict[int, _Handler] = dict.fromkeys(_SIGNALS, self._on_signal)
+        others: dict[int, Handler] = {}
         if interrupts is not None and SIGNAL is not None:
-            handlers[SIGNAL] = interrupts.on_signal
-        # Whichever thread the kernel hands the signal to, the wait in this one ends.
-        waker = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
-        previous = {number: signal.signal(number, act) for number, act in handlers.items()}
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(waker)
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            others[SIGNAL] = interrupts.on_signal
+        return stop_signals(self._on_signal, self._wakeup, others)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._signals += 1

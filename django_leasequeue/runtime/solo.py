@@ -90,6 +90,8 @@ class Solo(Crew):
         wakeup.wait(seconds)
 
     def beat(self) -> None:
+        if self._charges and self._shutdown.unheard():
+            self._slot.executor.interrupts.wake()
         enforce(self, self._limits, ticks(), abort=self._shutdown.aborting())
 
     def close(self, *, hard: bool) -> None:

@@ -31,6 +31,10 @@ class Wakeup:
             if not self._closed:
                 os.write(self._writer, b"\0")
 
+    def is_set(self) -> bool:
+        """Tell whether a wait would return at once."""
+        return bool(select.select([self._reader], [], [], 0)[0])
+
     @property
     def reader(self) -> int:
         """The end that becomes readable when `set` was called."""

@@ -80,9 +80,10 @@ class Worker:
         self.interrupts = Interrupts()
         self.shutdown = Shutdown(self.options.grace, self.wakeup, self._on_abort)
         self.holds = Holds()
+        self._orphaned: set[int] = set()
         self.limits = Limits(self.options.kill_after)
         self.crew = crew_for(
-            self.options, self.limits, self.interrupts, self.shutdown, self._end_statements
+            self.options, self.limits, self.interrupts, self.shutdown, self._orphaned.update
         )
         self.settlements = Settlements()
         self.burials = Burials(self.name, lease, self.holds)
@@ -202,9 +203,16 @@ class Worker:
     def _pause(self, seconds: float) -> None:
         """Leave the database alone for a while, but not the handlers, nor a stop."""
         until, stopping = ticks() + seconds, self.shutdown.stopping
-        while ticks() < until and self.shutdown.stopping is stopping:
+        while ticks() < until or self._must_watch():
+            if self.shutdown.stopping is not stopping:
+                return
             self._look_after_crew()
-            self.crew.wait(self.wakeup, min(_LOOK_SECONDS, max(0.0, until - ticks())))
+            left = until - ticks()
+            self.crew.wait(self.wakeup, min(_LOOK_SECONDS, left) if left > 0 else _LOOK_SECONDS)
+
+    def _must_watch(self) -> bool:
+        """Tell whether a lease ends so soon that a try to reach the database could outlast it."""
+        return any(charge.hold.ending for charge in self.crew.charges)
 
     def turn(self) -> float | None:
         """Do one pass: what has ended, what is due, one claim.
@@ -233,6 +241,7 @@ class Worker:
         enforce(self.crew, self.limits, ticks(), abort=self.shutdown.aborting())
 
     def _settle(self) -> None:
+        self._end_statements()
         for ended, settled in self.settlements.flush(self.connection):
             self.holds.drop(ended.charge.job.lease)
             if settled.verdict is Verdict.SETTLED and not ended.outcome.settled:
@@ -257,16 +266,16 @@ class Worker:
         if burial is not None:
             self.crew.give([burial])
             return 0
-        if self.intake.pull(self.database):
-            self.poll.active()
+        pulled = self.intake.pull(self.database)
         charges = self.intake.take(self.connection, room)
         self.outage.over()
-        if not charges and self._is_drained():
-            # What was enqueued by the jobs just waited for may be in lanes not known yet.
+        if not charges and (pulled or self._is_drained()):
+            # What was just pulled, or enqueued by the jobs just waited for, may be in lanes not
+            # known yet. If not, and it is for later or for others, the source may have more.
             self.intake.forget()
             charges = self.intake.take(self.connection, room)
             if not charges:
-                return None
+                return 0 if pulled else None
         if not charges:
             return self._idle()
         self.crew.give(charges)
@@ -278,8 +287,8 @@ class Worker:
         room = self.crew.capacity()
         if self.options.max_jobs is None:
             return room
-        left = self.options.max_jobs - self.jobs_run - len(self.crew.charges)
-        left = max(0, left - len(self.settlements))
+        running = sum(not charge.burial for charge in self.crew.charges)
+        left = max(0, self.options.max_jobs - self.jobs_run - running - len(self.settlements))
         free = min(room.free, left)
         return Capacity(free, min(room.ahead, left - free))
 
@@ -304,7 +313,7 @@ class Worker:
         if self.crew.outgrown():
             self.stop()
         if options.max_jobs is not None and self.jobs_run >= options.max_jobs:
-            return None
+            self.stop()
         return wait
 
     def _wind_down(self) -> float | None:
@@ -346,10 +355,10 @@ class Worker:
         )
         return unstarted
 
-    def _end_statements(self, session_ids: set[int]) -> None:
+    def _end_statements(self) -> None:
         """End what a killed child's sessions still execute: its locks would outlive it."""
-        for session_id in session_ids:
-            end_statement(self.connection, session_id)
+        while self._orphaned:
+            end_statement(self.connection, self._orphaned.pop())
 
     def _presence(self) -> Presence:
         return Presence(

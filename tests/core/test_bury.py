@@ -81,6 +81,16 @@ def test_a_hook_that_failed_has_its_turn_later(connection):
     assert again.lease != burial.lease
 
 
+def test_a_hook_that_was_not_tried_has_its_turn_at_once(connection):
+    """However often a stop comes first: no such try counts."""
+    (job_id,) = die(connection)
+    for _ in range(MAX_TRIES + 2):
+        (burial,) = take(connection)
+        assert job(job_id).bury_tries == 1
+        assert postpone_burial(connection, burial.lease, 0, tried=False) is True
+        assert (job(job_id).bury_tries, job(job_id).lease_token) == (0, None)
+
+
 def test_three_times_and_no_more(connection):
     (job_id,) = die(connection)
     for _ in range(MAX_TRIES):

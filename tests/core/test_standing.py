@@ -56,7 +56,18 @@ def test_each_of_many(connection):
     }
     with count_statements(connection) as statements:
         assert standing(connection, list(expected)) == expected
-    assert len(statements) == 2
+    # One read; for what has expired whether it is locked, with BEGIN and COMMIT; what is on record.
+    assert len(statements) == 5
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+def test_a_row_locked_past_its_lease_is_held(connection, session):
+    """The lock may be its handler's, whose transaction has prolonged the lease."""
+    (claimed,) = running(connection, 1)
+    expire(connection, claimed.job_id)
+    with holding_job(session(), claimed.job_id):
+        assert standing(connection, [claimed.lease]) == {claimed.lease: HELD}
+    assert standing(connection, [claimed.lease]) == {claimed.lease: LOST}
 
 
 def test_a_long_history_is_not_read(connection):

@@ -24,5 +24,5 @@ __all__ = [
 @pytest.fixture
 def short_leases(settings) -> float:
     """Allow leases of a second and more in this process; return a good one."""
-    settings.LEASEQUEUE = {**settings.LEASEQUEUE, "MIN_LEASE": 1, "LEASE": 1.5}
-    return 1.5
+    settings.LEASEQUEUE = {**settings.LEASEQUEUE, "MIN_LEASE": 1, "LEASE": 2}
+    return 2

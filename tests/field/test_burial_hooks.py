@@ -7,7 +7,11 @@ import threading
 import pytest
 
 from django_leasequeue import Reject, enqueue
-from tests.core.arrange import job, run
+from django_leasequeue.runtime.burials import Burials
+from django_leasequeue.runtime.charges import Ended
+from django_leasequeue.runtime.holds import Holds
+from django_leasequeue.runtime.slots import UNSTARTED
+from tests.core.arrange import claim_jobs, job, run
 from tests.faults import watching
 from tests.field.workers import drain
 
@@ -45,3 +49,23 @@ def test_a_malformed_payload_has_no_hook(connection, declare):
     drain()
     buried = job(made.id)
     assert (buried.status, buried.lease_until, calls) == ("dead", None, [])
+
+
+def test_a_hook_that_a_stop_came_before_is_no_failure(connection, declare):
+    """It goes back quietly and is not counted: it has its turn, however often that happens."""
+    declare("dies", failed=lambda context, error: None)(lambda: None)
+    made = enqueue("dies")
+    run(connection, "UPDATE leasequeue_job SET attempts = 5")
+    assert claim_jobs(connection) == [] and job(made.id).status == "dead"
+    burials = Burials("w:h:1:ab", 60, Holds())
+    with watching() as moments:
+        for _ in range(5):
+            burials.wake()
+            charge = burials.take(connection)
+            assert charge is not None
+            burials.add(Ended(charge, UNSTARTED, 0.0))
+            burials.flush(connection)
+            assert (job(made.id).bury_tries, job(made.id).lease_token) == (0, None)
+        assert not moments.named("burial_failed")
+    drain()
+    assert job(made.id).lease_until is None

@@ -13,7 +13,7 @@ IMPORT = """
 import sys
 import django_leasequeue
 heavy = ("django.", "django_leasequeue.", "MySQLdb")
-print([name for name in sys.modules if name.startswith(heavy)])
+print([name for name in sys.modules if name.startswith(heavy) and not name.endswith(".version")])
 print(django_leasequeue.__version__)
 from django_leasequeue import Retry, Exponential, JobResult
 import django_leasequeue.retry, django_leasequeue.outcomes, django_leasequeue.statuses
