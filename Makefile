@@ -2,14 +2,17 @@
 # The work is done by `python3 -m tests.harness`.
 
 PYTHON ?= python3
+JOBS ?= 100000
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test lint servers servers-stop clean
+.PHONY: help demo test soak lint servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
 	@echo "make test          the whole suite on SQLite, MariaDB, PostgreSQL and MySQL;"
 	@echo "                   make test ARGS='--databases sqlite --pythons newest -- -k claim'"
+	@echo "make soak          does a worker grow over 100 000 jobs? On MariaDB, or on DATABASE_URL;"
+	@echo "                   make soak JOBS=5000"
 	@echo "make lint          ruff, mypy, import contracts, missing migrations"
 	@echo "make servers       start throwaway servers and print the variables that name them"
 	@echo "make servers-stop  stop them, and whatever a killed run left behind"
@@ -21,6 +24,9 @@ demo:
 
 test:
 	@$(HARNESS) test $(ARGS)
+
+soak:
+	@$(HARNESS) soak --jobs $(JOBS)
 
 lint:
 	@$(HARNESS) venv --extras dev

@@ -1,4 +1,4 @@
-"""The processes of a running worker: control, the forkserver and the children, as Linux has them."""
+"""The processes of a running worker: control, the forkserver, the children, as Linux has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: `python3 -m tests.harness test | venv | servers`; the Makefile calls it."""
+"""The command line: `python3 -m tests.harness test | soak | venv | servers`, for make."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.harness import leftovers, suite, venvs
 from tests.harness.databases import NAMES, Databases, variable
 from tests.harness.interpreters import Environment, find_all, oldest_and_newest
 from tests.harness.problems import Problem, say
+from tests.harness.tied import tied
 
 IN_CI = os.environ.get("CI", "").lower() in {"true", "1"}
 PYTHONS = ("oldest", "newest")
@@ -46,6 +47,10 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument("--only-python", metavar="3.N", help="use no other interpreter")
     test.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
     test.set_defaults(verb=_test)
+
+    soak = verbs.add_parser("soak", help="run a worker for long and see whether it grows")
+    soak.add_argument("--jobs", type=int, default=100_000)
+    soak.set_defaults(verb=_soak)
 
     venv = verbs.add_parser("venv", help="make or renew .venv, with the newest Python")
     venv.add_argument("--extras", type=_words(None), default=[])
@@ -125,6 +130,26 @@ def _verdict(runs: list[suite.Run], unavailable: list[str]) -> int:
         say("CI=true: what is skipped above counts as failed")
     failed = any(run.state == "FAILED" for run in runs)
     return 1 if failed or (skipped and IN_CI) else 0
+
+
+def _soak(options: argparse.Namespace) -> int:
+    url = os.environ.get("DATABASE_URL", "")
+    with ExitStack() as stack:
+        if not url:
+            databases = Databases(["mariadb"])
+            leftovers.sweep()
+            databases.prepare(find_all()[-1:])
+            databases.start(stack)
+            if not databases.present:
+                raise Problem(databases.missing["mariadb"])
+            url = databases.url("mariadb", "lq_soak")
+        extra = "postgres" if url.startswith("postgres") else "mysql"
+        program = venvs.ensure(venvs.CHECKOUT / ".venv", find_all()[-1], {extra})
+        command = [str(program), "-m", "tests.soak", "--jobs", str(options.jobs)]
+        environment = {**os.environ, "DATABASE_URL": url}
+        return subprocess.run(
+            tied(command), cwd=venvs.CHECKOUT, env=environment, check=False
+        ).returncode
 
 
 def _venv(options: argparse.Namespace) -> int:

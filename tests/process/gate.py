@@ -23,5 +23,14 @@ class Gate:
     def said(self, word: str) -> bool:
         return (self._folder / word).exists()
 
+    def numbers(self, word: str) -> list[int]:
+        """Return n of each "word-n" that was said, the earliest first."""
+        said = sorted(self._folder.glob(f"{word}-*"), key=lambda file: file.stat().st_mtime_ns)
+        return [int(file.name.rpartition("-")[2]) for file in said]
+
+    def wait_number(self, word: str) -> int:
+        """Return n of the first "word-n" that is said."""
+        return wait_until(lambda: self.numbers(word), timeout=30, message=f"no {word!r}")[0]
+
     def wait(self, word: str, timeout: float = 30) -> None:
         wait_until(lambda: self.said(word), timeout=timeout, message=f"nobody said {word!r}")

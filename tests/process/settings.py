@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 
 from testproject.settings import *  # noqa: F403
-from testproject.settings import DATABASES, INSTALLED_APPS
+from testproject.settings import DATABASES, INSTALLED_APPS, LEASEQUEUE
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.process.handlers"]
 
 # A project that keeps its connections, as many do: "for ever", without a check before each use.
 if os.environ.get("PROCESS_TEST_KEEP_CONNECTIONS") == "1":
     DATABASES["default"]["CONN_MAX_AGE"] = None
+
+if "PROCESS_TEST_TIMEOUT" in os.environ:
+    LEASEQUEUE["TIMEOUT"] = float(os.environ["PROCESS_TEST_TIMEOUT"])

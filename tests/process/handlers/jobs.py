@@ -12,6 +12,14 @@ from django.db import connection
 from django_leasequeue import Fixed, JobContext, job
 from reports.models import GeneratedReport
 from tests.process.gate import Gate
+from tests.process.handlers import (  # noqa: F401  (registered so)
+    completing,
+    coroutines,
+    dying,
+    hanging,
+    outages,
+    resources,
+)
 
 
 @job("proc.note")
