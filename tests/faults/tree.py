@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,9 +79,10 @@ def stop(processes: Iterable[Process]) -> None:
 
 
 def go_on(processes: Iterable[Process]) -> None:
-    """Let them run again."""
+    """Let them run again; the first of them may kill others before their turn."""
     for one in processes:
-        one.signal(signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            one.signal(signal.SIGCONT)
 
 
 def wait_gone(processes: Iterable[Process], timeout: float = 10) -> None:

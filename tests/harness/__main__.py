@@ -87,12 +87,13 @@ def _test(options: argparse.Namespace) -> int:
     leftovers.sweep()
     databases.prepare([item.python for item in environments])
     programs = {item.name: venvs.for_tests(item, _extras(item, databases)) for item in environments}
+    shared = len(environments) > 1 and not options.pytest
     with ExitStack() as stack:
         databases.start(stack)
         runs = [
-            _plan(item, programs[item.name], databases, name)
-            for item in environments
-            for name in databases.names
+            _plan(item, programs[item.name], databases, name, not shared or (row + column) % 2 == 0)
+            for row, item in enumerate(environments)
+            for column, name in enumerate(databases.names)
         ]
         suite.run_all(runs, options.pytest)
     suite.print_table(runs)
@@ -109,7 +110,14 @@ def _extras(environment: Environment, databases: Databases) -> set[str]:
     return extras
 
 
-def _plan(environment: Environment, program: Path, databases: Databases, name: str) -> suite.Run:
+def _plan(
+    environment: Environment,
+    program: Path,
+    databases: Databases,
+    name: str,
+    with_processes: bool,
+) -> suite.Run:
+    """Plan a run; the long process tests go to each database once, with one of two Pythons."""
     ask = [str(program), "-c", "import django; print(django.__version__)"]
     django = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
     python = ".".join(map(str, environment.python.version))
@@ -119,6 +127,7 @@ def _plan(environment: Environment, program: Path, databases: Databases, name: s
         program=program,
         url="" if name in databases.missing else databases.url(name, f"lq_{environment.name}"),
         skipped=databases.missing.get(name, ""),
+        left_out=() if with_processes else ("tests/process",),
     )
 
 
