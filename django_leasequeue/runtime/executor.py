@@ -242,8 +242,6 @@ def _from_error(
         return Outcome(End.SKIPPED, reason=clean_text(error.reason))
     if isinstance(error, Snooze):
         return _snoozed(error, job, declaration, context)
-    if type(error) is LeaseLost:  # if it still stands, another worker may have it at once
-        return Outcome(End.RELEASED, reason="Released: the lease was lost", started=started)
     if type(error) is JobInterrupted:
         return Outcome(End.RELEASED, reason="Released during shutdown")
     summary = summarize(
@@ -251,6 +249,8 @@ def _from_error(
         job_type=job.job_type,
         with_message=settings.DEBUG or get_conf().ERROR_DETAIL == "message",
     )
+    if type(error) is LeaseLost:  # if it still stands, another worker may have it at once
+        return Outcome(End.RELEASED, error=summary, started=started)
     end = _end_of(error, declaration)
     hook = declaration is not None and declaration.failed is not None
     delay = 0.0

@@ -100,7 +100,7 @@ def test_what_a_handler_returns(ends, result, stored):
         (RejectedJob("never"), End.REJECTED, "dead", "RejectedJob: never"),
         (Outage("at 7"), End.FAILED, "ready", "Outage: at 7"),
         (ValueError("secret"), End.FAILED, "ready", "ValueError"),
-        (LeaseLost("mine"), End.RELEASED, "ready", "Released: the lease was lost"),
+        (LeaseLost("mine"), End.RELEASED, "ready", "LeaseLost"),
         (SystemExit(3), End.FAILED, "ready", "SystemExit"),
         (KeyboardInterrupt(), End.FAILED, "ready", "KeyboardInterrupt"),
         (GeneratorExit(), End.FAILED, "ready", "GeneratorExit"),

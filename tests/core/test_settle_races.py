@@ -98,7 +98,7 @@ def test_what_stands_is_not_written_over(connection, lost):
         settle(connection, endings([held]))
     before = snapshot(connection)
     (settled,) = settle(connection, endings([held], End.FAILED))
-    assert settled.verdict is Verdict.LOST
+    assert (settled.verdict, settled.ending.outcome.end) == (Verdict.SETTLED, End.COMPLETED)
     assert snapshot(connection) == before
 
 

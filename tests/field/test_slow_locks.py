@@ -51,7 +51,7 @@ def test_a_completion_that_waits_for_longer_than_its_lease(
         assert outcomes(claimed.job_id) == ["completed"]
         assert recover_batch(connection) == []
         return
-    assert outcome.reason == "Released: the lease was lost"
+    assert outcome.error.error_class == "LeaseLost"
     (settled,) = settle(connection, [Ending(claimed.lease, outcome)])
     assert settled.verdict is Verdict.LOST
     assert reports() == []
