@@ -13,7 +13,7 @@ from django_leasequeue.version import __version__ as __version__
 if TYPE_CHECKING:
     from django_leasequeue.api import JobType, job
     from django_leasequeue.core.enqueue import aenqueue, aenqueue_many, enqueue, enqueue_many
-    from django_leasequeue.core.operate import cancel, pause, requeue, reschedule, resume
+    from django_leasequeue.core.operate import cancel, erase, pause, requeue, reschedule, resume
     from django_leasequeue.exceptions import (
         EnqueueError,
         JobCancelled,
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from django_leasequeue.retry import Exponential, Fixed, Linear
     from django_leasequeue.runtime.context import JobContext
     from django_leasequeue.runtime.worker import Worker
+    from django_leasequeue.signing import sign, verify
 
 _HOMES = {
     "api": ("JobType", "job"),
     "core.enqueue": ("aenqueue", "aenqueue_many", "enqueue", "enqueue_many"),
-    "core.operate": ("cancel", "pause", "requeue", "reschedule", "resume"),
+    "core.operate": ("cancel", "erase", "pause", "requeue", "reschedule", "resume"),
     "exceptions": (
         "EnqueueError",
         "JobCancelled",
@@ -59,6 +60,7 @@ _HOMES = {
     "retry": ("Exponential", "Fixed", "Linear"),
     "runtime.context": ("JobContext",),
     "runtime.worker": ("Worker",),
+    "signing": ("sign", "verify"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -89,11 +91,14 @@ __all__ = [
     "cancel",
     "enqueue",
     "enqueue_many",
+    "erase",
     "job",
     "pause",
     "requeue",
     "reschedule",
     "resume",
+    "sign",
+    "verify",
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from inspect import isclass
 from typing import Any, Unpack, overload
 
 from django.apps import apps
@@ -11,8 +12,9 @@ from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
 
 from django_leasequeue.core.enqueue import aenqueue, enqueue, enqueue_many
 from django_leasequeue.core.request import OptionsUsing
+from django_leasequeue.declaration import Declaration, policy_for
 from django_leasequeue.models import Job
-from django_leasequeue.registry import Declaration, registry
+from django_leasequeue.registry import registry
 
 __all__ = ["JobType", "job"]
 
@@ -25,6 +27,12 @@ class JobType(Declaration):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.handler(*args, **kwargs)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        # `class Other(Declared)`: the base is the class, not this.
+        if not isclass(self.handler):
+            raise TypeError(f"{self.name} is a job type made of a function: it is no base class")
+        return (self.handler,)
 
     def using(self, **options: Unpack[OptionsUsing]) -> JobType:
         """Return this job type with options for its next enqueues.
@@ -48,15 +56,21 @@ class JobType(Declaration):
         """Do what `enqueue` does, from a coroutine."""
         return await aenqueue(self, self.payload_from(args, payload), **self.options)
 
-    def enqueue_many(self, payloads: Iterable[dict[str, Any]]) -> list[Job]:
+    def enqueue_many(self, payloads: Iterable[Any]) -> list[Job]:
         """Enqueue one job for each payload, in order, in as few statements as there can be.
 
-        All are written in one transaction or none is. Raises as `enqueue` does.
+        A payload is a dictionary, or the model that the handler takes as its whole payload. All
+        are written in one transaction or none is. Raises as `enqueue` does.
         """
         options = self.options.copy()
         using = options.pop("using", None)
-        jobs = [(self, self.payload_from((), payload), options) for payload in payloads]
+        jobs = [(self, self._payload(payload), options) for payload in payloads]
         return enqueue_many(jobs, using=using)
+
+    def _payload(self, given: Any) -> dict[str, Any]:
+        if isinstance(given, dict):
+            return self.payload_from((), given)
+        return self.payload_from((given,), {})
 
 
 def _default_name(handler: Callable[..., Any]) -> str:
@@ -67,6 +81,11 @@ def _default_name(handler: Callable[..., Any]) -> str:
             f"@job on {handler.__module__}.{handler.__qualname__}: it is imported before the apps "
             "are loaded, so it needs an explicit name; or move it to the app's jobs.py."
         ) from None
+    if handler.__module__ == "__main__":
+        raise ImproperlyConfigured(
+            f"@job on {handler.__qualname__} in the main script: no worker imports that. Move it "
+            "to an app's jobs.py, or give it an explicit name for workers of this very process."
+        )
     label = config.label if config else handler.__module__
     return f"{label}.{handler.__name__}"
 
@@ -78,16 +97,19 @@ def job(name: str | None = None, /, **policy: Any) -> Callable[[Callable[..., An
 def job(name: Any = None, /, **policy: Any) -> Any:
     """Declare a handler: `@job`, `@job("report.generate")` or `@job("…", queue="reports", …)`.
 
-    Without a name the job type is called "<app_label>.<function>". The options are the fields of
-    `Declaration`. The decorated name is the JobType; calling it calls the plain function. Raises
-    ImproperlyConfigured for a declaration that could never run.
+    A handler is a function, a coroutine function, or a class with `handle(self, **payload)`, or
+    `handle(self, context, **payload)`, and perhaps `failed(self, context, error)`. Without a
+    name the job type is called "<app_label>.<function>". The options are the fields of
+    `Declaration`. The decorated name is the JobType; calling it calls the plain function, or makes
+    an object of the class. Raises ImproperlyConfigured for a declaration that could never run.
     """
     if callable(name):
         return job()(name)
 
     def declare(handler: Callable[..., Any]) -> JobType:
         try:
-            job_type = JobType(handler=handler, name=name or _default_name(handler), **policy)
+            options = policy_for(handler, policy)
+            job_type = JobType(handler=handler, name=name or _default_name(handler), **options)
         except TypeError as error:
             raise ImproperlyConfigured(
                 f"@job on {handler.__module__}.{handler.__qualname__}: {error}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.apps import AppConfig
+from django.conf import settings
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
@@ -16,7 +19,17 @@ class LeaseQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Import `jobs.py` of every installed app, and the system checks."""
+        """Import `jobs.py` of every installed app and the system checks, and read `JOBS`.
+
+        Raises ImproperlyConfigured for a name that is declared twice, and whatever a jobs module
+        raises at its import: nothing starts that does not know its job types.
+        """
         from django_leasequeue import checks  # noqa: F401  (registers itself)
+        from django_leasequeue.manifest import declare_jobs
+        from django_leasequeue.registry import registry
 
         autodiscover_modules("jobs")
+        # As it stands: what else is wrong with the settings is for the system check to say.
+        given = getattr(settings, "LEASEQUEUE", {})
+        if isinstance(given, Mapping) and given.get("JOBS"):
+            declare_jobs(given["JOBS"], registry)

@@ -10,13 +10,23 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import get_commands
-from django.db import connections
+from django.db import connections, router
 from django.utils.module_loading import module_has_submodule
 
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.manifest import declare_jobs
+from django_leasequeue.middleware.chain import get_chain
+from django_leasequeue.registry import Registry
 
-__all__ = ["check_command_name", "check_database", "check_settings"]
+__all__ = [
+    "check_business_rows",
+    "check_command_name",
+    "check_database",
+    "check_jobs",
+    "check_middleware",
+    "check_settings",
+]
 
 
 @register("leasequeue")
@@ -28,6 +38,37 @@ def check_settings(
         get_conf()
     except (ImproperlyConfigured, ImportError) as error:
         return [Error(str(error), hint="Correct LEASEQUEUE in settings.", id="leasequeue.E001")]
+    return []
+
+
+@register("leasequeue")
+def check_middleware(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """leasequeue.E003: a middleware cannot be built."""
+    try:
+        get_conf()
+    except (ImproperlyConfigured, ImportError):
+        return []  # check_settings says it
+    try:
+        get_chain()
+    except ImproperlyConfigured as error:
+        hint = "Correct its dotted path, or give it what its constructor needs."
+        return [Error(str(error), hint=hint, id="leasequeue.E003")]
+    return []
+
+
+@register("leasequeue")
+def check_jobs(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """leasequeue.E004: the job types of LEASEQUEUE["JOBS"] cannot be declared (any more)."""
+    try:
+        jobs = get_conf().JOBS
+    except (ImproperlyConfigured, ImportError):
+        return []  # check_settings says it
+    try:
+        declare_jobs(jobs, Registry())
+    except ImproperlyConfigured as error:
+        return [Error(str(error), hint="Correct LEASEQUEUE['JOBS'].", id="leasequeue.E004")]
     return []
 
 
@@ -49,6 +90,34 @@ def check_command_name(
             f"Another app also has a command named runworker: {', '.join(others) or 'unknown'}.",
             hint="Start the worker with 'manage.py leasequeue worker' instead.",
             id="leasequeue.W001",
+        )
+    ]
+
+
+@register("leasequeue")
+def check_business_rows(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """leasequeue.W002: the queue is in another database than all of the project's rows."""
+    try:
+        queue = get_conf().DATABASE
+    except (ImproperlyConfigured, ImportError):
+        return []  # check_settings says it
+    aliases = {
+        router.db_for_write(model)
+        for config in apps.get_app_configs()
+        if config.label != "leasequeue" and not config.name.startswith("django.contrib.")
+        for model in config.get_models()
+    }
+    if not aliases or queue in aliases:
+        return []
+    return [
+        checks.Warning(
+            f"The queue is in the database {queue!r}, and the project's rows are in "
+            f"{', '.join(sorted(map(repr, aliases)))}: no transaction joins them.",
+            hint="Enqueues do not commit with the rows, and complete() makes rows at least once, "
+            "not exactly once. Keep the queue where the rows are, or see docs/guarantees.md.",
+            id="leasequeue.W002",
         )
     ]
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,14 +21,18 @@ from django_leasequeue.outcomes import ErrorSummary
 
 __all__ = [
     "ERROR_TEXT_LENGTH",
+    "MASK",
     "clean_text",
     "decode_payload",
     "digest_key",
     "encode",
+    "masked",
     "summarize",
 ]
 
 ERROR_TEXT_LENGTH = 4000
+#: What an operator sees in place of a sensitive value.
+MASK = "********"
 _MAX_FRAMES = 40
 _MAX_DEPTH = 31  # MariaDB refuses documents nested deeper (error 4025), MySQL those over 100
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -116,15 +121,26 @@ def encode(value: Any, *, what: str, limit: int) -> str:
     return text
 
 
-def decode_payload(text: str | bytes) -> dict[str, Any]:
-    """Return the payload of a claimed job. Raises RejectedJob when it is no JSON object."""
+def decode_payload(text: str | bytes, what: str = "payload") -> dict[str, Any]:
+    """Return the payload, or the context, of a job. RejectedJob when it is no JSON object."""
     try:
         value = json.loads(text, parse_int=_integer)
     except (ValueError, OverflowError, RecursionError):
-        raise RejectedJob("Malformed job payload: not JSON") from None
+        raise RejectedJob(f"Malformed job {what}: not JSON") from None
     if not isinstance(value, dict):
-        raise RejectedJob("Malformed job payload: not a JSON object")
+        raise RejectedJob(f"Malformed job {what}: not a JSON object")
     return value
+
+
+def masked(data: Any, names: Collection[str]) -> Any:
+    """Return JSON data with MASK for every value, at any depth, that has one of these names."""
+    if not names:
+        return data
+    if isinstance(data, list):
+        return [masked(item, names) for item in data]
+    if not isinstance(data, dict):
+        return data
+    return {key: MASK if key in names else masked(item, names) for key, item in data.items()}
 
 
 def digest_key(key: str) -> str:

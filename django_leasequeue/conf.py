@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,8 @@ from django.utils.module_loading import import_string
 from django_leasequeue.retry import Backoff, Exponential
 
 __all__ = ["Conf", "get_conf"]
+
+Jobs = Mapping[str, Any] | Sequence[Any] | Path
 
 
 def _number(name: str, value: Any, low: float, high: float) -> float:
@@ -49,6 +52,9 @@ BOUNDS: dict[str, tuple[float, float]] = {
 
 #: The bounds of a time limit, for those who may also have none.
 TIMEOUT_BOUNDS = (0.001, 10 * 365 * 86_400)
+
+#: Characters of a signing key.
+MIN_KEY_LENGTH = 16
 
 _WHOLE = (
     "MAX_ATTEMPTS",
@@ -94,8 +100,17 @@ class Conf:
     GRACE: float = 30
     #: A worker that cannot reach its database for so long ends with exit code 1.
     DATABASE_OUTAGE_LIMIT: float = 300
+    #: What becomes of a job whose type no handler here has: "dead" at once, or "park".
+    UNKNOWN_JOB_TYPES: str = "dead"
     #: Worker profiles: what `runworker --profile NAME` runs with, by name.
     WORKERS: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Job types declared as data: entries, a dictionary with them, or the path of a JSON file.
+    JOBS: Jobs = ()
+    #: Dotted paths of middleware classes, the outermost first.
+    MIDDLEWARE: tuple[str, ...] = ()
+    #: Secrets that jobs are signed with, the newest first; empty: jobs are not signed. No repr:
+    #: settings end up in logs and error pages.
+    SIGNING_KEYS: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         for name, (low, high) in BOUNDS.items():
@@ -106,6 +121,10 @@ class Conf:
             if not isinstance(getattr(self, name), int):
                 raise ImproperlyConfigured(f"LEASEQUEUE[{name!r}] must be a whole number.")
         _check_profiles(self.WORKERS)
+        if not isinstance(self.JOBS, Mapping | list | tuple | str | Path):
+            raise ImproperlyConfigured("LEASEQUEUE['JOBS'] must be a list, a dictionary or a path.")
+        _check_texts("MIDDLEWARE", self.MIDDLEWARE, 1, "dotted paths")
+        _check_texts("SIGNING_KEYS", self.SIGNING_KEYS, MIN_KEY_LENGTH, "keys")
         self._check_together()
 
     def _check_together(self) -> None:
@@ -117,9 +136,22 @@ class Conf:
             raise ImproperlyConfigured("LEASEQUEUE['POLL_MIN'] must not exceed POLL_MAX.")
         if self.ERROR_DETAIL not in ("class", "message"):
             raise ImproperlyConfigured("LEASEQUEUE['ERROR_DETAIL'] is 'class' or 'message'.")
+        if self.UNKNOWN_JOB_TYPES not in ("dead", "park"):
+            raise ImproperlyConfigured("LEASEQUEUE['UNKNOWN_JOB_TYPES'] is 'dead' or 'park'.")
         if self.DATABASE not in settings.DATABASES:
             raise ImproperlyConfigured(
                 f"LEASEQUEUE['DATABASE'] is {self.DATABASE!r}, which is no alias in DATABASES."
+            )
+
+
+def _check_texts(name: str, values: Any, shortest: int, what: str) -> None:
+    """Refuse what is no list of texts; shows none of them, for they may be secrets."""
+    if not isinstance(values, list | tuple):
+        raise ImproperlyConfigured(f"LEASEQUEUE[{name!r}] must be a list of {what}.")
+    for number, value in enumerate(values):
+        if not isinstance(value, str) or len(value) < shortest:
+            raise ImproperlyConfigured(
+                f"LEASEQUEUE[{name!r}][{number}] must be a text of at least {shortest} characters."
             )
 
 
@@ -170,6 +202,9 @@ def get_conf() -> Conf:
     values = dict(given)
     if "BACKOFF" in values:
         values["BACKOFF"] = _backoff(values["BACKOFF"])
+    for name in ("MIDDLEWARE", "SIGNING_KEYS"):
+        if isinstance(values.get(name), list):
+            values[name] = tuple(values[name])
     return Conf(**values)
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Retry",
     "Skip",
     "Snooze",
+    "UnknownJobType",
 ]
 
 
@@ -46,6 +47,13 @@ class RejectedJob(JobError):
     """The job can never run: malformed payload, unknown job type, arguments that do not fit.
 
     The job is dead at once, without another attempt (seeds S1 and S2).
+    """
+
+
+class UnknownJobType(RejectedJob):
+    """This worker's code does not know the job's type, or not its payload's version.
+
+    Another worker's code may, in a rolling deploy for one.
     """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from urllib.parse import urlencode
 
@@ -16,6 +16,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_leasequeue.codec import MASK, masked
 from django_leasequeue.models import Job, JobAttempt
 from django_leasequeue.statuses import Status
 
@@ -85,26 +86,29 @@ def block(text: str) -> str | SafeString:
     return format_html("<pre>{}</pre>", text) if text else EMPTY
 
 
-def pretty_json(text: str | None) -> str | SafeString:
-    """Return a JSON column's text indented, cut if it is huge, as it is if Python refuses it."""
+def pretty_json(text: str | None, sensitive: Collection[str] = ()) -> str | SafeString:
+    """Return a JSON column's text indented, `sensitive` fields masked, cut if it is huge.
+
+    What Python refuses is shown as it is, unless something might have to be masked in it.
+    """
     if text is None:
         return EMPTY
     try:
-        shown = _indented(text)
+        shown = _indented(text, sensitive)
     except (ValueError, RecursionError):
-        shown = text
+        shown = MASK if sensitive else text
     if len(shown) <= _MOST_JSON:
         return block(shown)
     note = gettext("Only the first %d characters are shown.") % _MOST_JSON
     return format_html("{}<p>{}</p>", block(shown[:_MOST_JSON]), note)
 
 
-def _indented(text: str) -> str:
+def _indented(text: str, sensitive: Collection[str]) -> str:
     """Return JSON text indented, as far as it will be shown: a deep document makes much of it."""
     encoder = json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False)
     parts: list[str] = []
     size = 0
-    for part in encoder.iterencode(json.loads(text)):
+    for part in encoder.iterencode(masked(json.loads(text), sensitive)):
         parts.append(part)
         size += len(part)
         if size > _MOST_JSON:

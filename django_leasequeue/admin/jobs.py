@@ -21,6 +21,7 @@ from django_leasequeue.admin.lookup import matching_ids
 from django_leasequeue.admin.paging import CappedPaginator
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import Job, JobAttempt, Queue
+from django_leasequeue.registry import registry
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise
@@ -41,6 +42,18 @@ def _column(
     @admin.display(description=title)
     def shown(page: Any, job: Job) -> _Shown:
         return show(vars(job)[name])
+
+    return shown
+
+
+def _json_column(name: str, title: _StrOrPromise) -> Callable[[Any, Job], _Shown]:
+    """Return the same for JSON, without what the job's type declares as sensitive."""
+
+    @admin.display(description=title)
+    def shown(page: Any, job: Job) -> _Shown:
+        declaration = registry.get(job.job_type)
+        sensitive = declaration.sensitive if declaration else ()
+        return display.pretty_json(vars(job)[name], sensitive)
 
     return shown
 
@@ -95,11 +108,11 @@ class JobAdmin(OperatorAdmin[Job]):
     updated = _column("updated_at", _("updated at"), display.moment)
     finished = _column("finished_at", _("finished at"), display.moment)
     tick = _column("tick_at", _("tick at"), display.moment)
-    payload_text = _column("payload_json", _("payload"), display.pretty_json)
-    context_text = _column("context_json", _("context"), display.pretty_json)
-    result_text = _column("result_json", _("result"), display.pretty_json)
-    progress_text = _column("progress_json", _("progress"), display.pretty_json)
-    checkpoint_text = _column("checkpoint_json", _("checkpoint"), display.pretty_json)
+    payload_text = _json_column("payload_json", _("payload"))
+    context_text = _json_column("context_json", _("context"))
+    result_text = _json_column("result_json", _("result"))
+    progress_text = _json_column("progress_json", _("progress"))
+    checkpoint_text = _json_column("checkpoint_json", _("checkpoint"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         return super().get_queryset(request).defer(*_JSON).annotate(db_now=UtcNow())

@@ -30,7 +30,7 @@ __all__ = [
 
 COLUMNS = (
     "queue_name, job_type, payload, idempotency_key, live_key, key_hash, priority, max_attempts, "
-    "max_crashes, timeout, available_at, expires_at"
+    "max_crashes, timeout, payload_version, context, signature, available_at, expires_at"
 )
 
 INDEX_OF = {"idempotency_key": "leasequeue_job_key", "live_key": "leasequeue_job_live"}
@@ -49,7 +49,10 @@ def values_row(dialect: Dialect, request: Request) -> tuple[str, list[Any]]:
     """Return the VALUES row of a request: its SQL shape and its parameters."""
     available, available_params = _time(dialect, request.available, dialect.stamp)
     expires, expires_params = _time(dialect, request.expires, "NULL")
-    shape = f"(%s, %s, {dialect.json_param}, %s, %s, %s, %s, %s, %s, %s, {available}, {expires})"
+    shape = (
+        f"(%s, %s, {dialect.json_param}, %s, %s, %s, %s, %s, %s, %s, "
+        f"%s, {dialect.json_param}, %s, {available}, {expires})"
+    )
     return shape, [
         request.queue,
         request.job_type,
@@ -61,6 +64,9 @@ def values_row(dialect: Dialect, request: Request) -> tuple[str, list[Any]]:
         request.max_attempts,
         request.max_crashes,
         request.timeout,
+        request.payload_version,
+        request.context,
+        request.signature,
         *available_params,
         *expires_params,
     ]
@@ -177,6 +183,7 @@ def replace_ready(connection: BaseDatabaseWrapper, request: Request, job_id: int
                 "replace",
                 f"UPDATE leasequeue_job SET job_type = %s, payload = {dialect.json_param}, "
                 f"priority = %s, max_attempts = %s, max_crashes = %s, timeout = %s, "
+                f"payload_version = %s, context = {dialect.json_param}, signature = %s, "
                 f"available_at = {available}, expires_at = {expires}, "
                 f"updated_at = {dialect.stamp} WHERE id = %s "
                 f"AND {dialect.aside('status')} = 'ready'",
@@ -188,6 +195,9 @@ def replace_ready(connection: BaseDatabaseWrapper, request: Request, job_id: int
                 request.max_attempts,
                 request.max_crashes,
                 request.timeout,
+                request.payload_version,
+                request.context,
+                request.signature,
                 *available_params,
                 *expires_params,
                 job_id,

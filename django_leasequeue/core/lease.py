@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ class Claimed:
     number: int
     job_type: str
     queue: str
-    payload: str
+    payload: str = field(repr=False)
     attempt: int
     max_attempts: int
     crashes: int
@@ -51,10 +51,11 @@ class Claimed:
     signature: str
     timeout: float | None
     enqueued_at: object
-    context: str
-    checkpoint: str | None
+    context: str = field(repr=False)
+    checkpoint: str | None = field(repr=False)
     leased_by: str
     live_key: str | None
+    payload_version: int = 1
 
     @property
     def job_id(self) -> int:

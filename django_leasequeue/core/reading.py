@@ -20,7 +20,8 @@ _LOOK_UPS = 8
 
 _COLUMNS = (
     "id, claims, job_type, queue_name, payload, attempts, max_attempts, crashes, idempotency_key, "
-    "signature, timeout, {created_at}, context, checkpoint, leased_by, live_key"
+    "signature, timeout, {created_at}, context, checkpoint, leased_by, live_key, "
+    "payload_version"
 )
 
 
@@ -103,4 +104,5 @@ def _claimed(dialect: Dialect, row: Sequence[Any], token: bytes) -> Claimed:
         checkpoint=row[13],
         leased_by=row[14],
         live_key=row[15],
+        payload_version=row[16],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypedDict
 
@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from django_leasequeue.codec import digest_key, encode
 from django_leasequeue.conf import get_conf
+from django_leasequeue.declaration import Declaration, KeyUntil
 from django_leasequeue.exceptions import EnqueueError, RejectedJob
-from django_leasequeue.registry import Declaration, registry
+from django_leasequeue.registry import registry
 from django_leasequeue.retry import as_seconds
 
 __all__ = ["Conflict", "KeyUntil", "Options", "OptionsUsing", "Request", "build_request"]
 
 Conflict = Literal["return", "replace", "raise"]
-KeyUntil = Literal["forever", "finished"]
 
 
 class Options(TypedDict, total=False):
@@ -28,7 +28,7 @@ class Options(TypedDict, total=False):
 
     queue: str | None
     key: str | None
-    key_until: KeyUntil
+    key_until: KeyUntil | None
     on_conflict: Conflict
     priority: int | None
     delay: float | timedelta | None
@@ -71,7 +71,7 @@ class Request:
 
     job_type: str
     queue: str
-    payload: str
+    payload: str = field(repr=False)
     idempotency_key: str
     live_key: str | None
     keyed: bool
@@ -82,6 +82,9 @@ class Request:
     available: datetime | float | None
     expires: datetime | float | None
     timeout: float | None
+    payload_version: int = 1
+    context: str = field(default="{}", repr=False)
+    signature: str = ""
 
     @property
     def identity(self) -> Identity:
@@ -95,7 +98,7 @@ def build_request(
     *,
     queue: str | None = None,
     key: str | None = None,
-    key_until: KeyUntil = "forever",
+    key_until: KeyUntil | None = None,
     on_conflict: Conflict = "return",
     priority: int | None = None,
     delay: float | timedelta | None = None,
@@ -113,8 +116,11 @@ def build_request(
         raise TypeError("give delay or run_after, not both")
     declared, name = _declaration(job_type)
     conf = get_conf()
-    encoded = _payload(declared, name, payload, conf.MAX_PAYLOAD_BYTES)
-    idempotency_key, live_key = _keys(key, _choice("key_until", key_until, "forever", "finished"))
+    encoded, arguments = _payload(declared, name, payload, conf.MAX_PAYLOAD_BYTES)
+    if key is None and declared is not None and declared.key is not None:
+        key = _declared_key(declared, arguments)
+    until = _first(key_until, declared and declared.key_until, "forever")
+    idempotency_key, live_key = _keys(key, _choice("key_until", until, "forever", "finished"))
     wanted_attempts = _first(max_attempts, declared and declared.max_attempts, conf.MAX_ATTEMPTS)
     wanted_crashes = _first(declared and declared.max_crashes, conf.MAX_CRASHES)
     return Request(
@@ -135,6 +141,7 @@ def build_request(
         if isinstance(expires, datetime)
         else _span("expires", expires),
         timeout=_timeout(timeout),
+        payload_version=declared.version if declared else 1,
     )
 
 
@@ -152,19 +159,27 @@ def _first(*values: Any) -> Any:
 
 def _payload(
     declared: Declaration | None, name: str, payload: Mapping[str, Any] | None, limit: int
-) -> str:
+) -> tuple[str, dict[str, Any]]:
+    """Return the payload as JSON, and the arguments that the handler will get of it."""
     if payload is not None and not isinstance(payload, Mapping):
         raise EnqueueError(
             f"the payload of {name!r} is a {type(payload).__name__}; it must be a dict"
         )
-    values = dict(payload or {})
     try:
+        values = dict(payload or {}) if declared is None else declared.as_json(payload or {})
         encoded = encode(values, what="payload", limit=limit)
-        if declared is not None:
-            declared.check_payload(values)
+        return encoded, values if declared is None else declared.arguments(values)
     except (TypeError, ValueError, RejectedJob) as error:
         raise EnqueueError(f"{name}: {error}") from None
-    return encoded
+
+
+def _declared_key(declared: Declaration, arguments: Mapping[str, Any]) -> str | None:
+    try:
+        return declared.key_of(arguments)
+    except Exception as error:
+        raise EnqueueError(
+            f"{declared.name}: its key function raised {type(error).__qualname__}"
+        ) from error
 
 
 def _name(what: str, value: Any, limit: int) -> str:

@@ -15,13 +15,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue import job
 from django_leasequeue.core import lanes
+from django_leasequeue.core.attempts import last_end
+from django_leasequeue.core.bury import take_burials
 from django_leasequeue.core.lease import Claimed
+from django_leasequeue.core.settle import Ending, settle
+from django_leasequeue.models import Job
 from django_leasequeue.outcomes import Outcome
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.clock import ticks
-from django_leasequeue.runtime.executor import Executor
+from django_leasequeue.runtime.executor import Executor, LastEnd
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
+from tests.core.arrange import claim_one
 
 ISOLATION: dict[str, dict[str, Any]] = {
     "mysql": {"read": "read committed", "repeatable": "repeatable read"},
@@ -110,6 +115,54 @@ def attempt(alias: str) -> Callable[..., Outcome]:
             return pool.submit(execute, claimed, **options).result()
 
     return run
+
+
+@pytest.fixture
+def finish(connection: BaseDatabaseWrapper, attempt: Callable[..., Outcome]) -> Callable[..., Any]:
+    """Run the one attempt that is due and settle it; return its outcome and the row."""
+
+    def run_once() -> tuple[Outcome, Job]:
+        held = claim_one(connection)
+        outcome = attempt(held)
+        settle(connection, [Ending(held.lease, outcome)])
+        return outcome, Job.objects.get(pk=held.job_id)
+
+    return run_once
+
+
+@pytest.fixture
+def buried(connection: BaseDatabaseWrapper, alias: str) -> Callable[[int], Outcome]:
+    """Run the `failed` hook of a dead job, as a worker that has taken its burial."""
+
+    def execute(job_id: int) -> Outcome:
+        names = [kind.name for kind in registry if kind.failed]
+        (taken,) = take_burials(
+            connection, with_hook=names, without_hook=[], worker="w", seconds=60
+        )
+        hold = Hold(taken.lease, 60)
+        hold.extend(ticks())
+        last = LastEnd(*last_end(connection, job_id))
+        executor = Executor(alias, Interrupts(), lambda: False)
+        with ThreadPoolExecutor(1) as pool:
+            outcome = pool.submit(executor.bury, taken, hold, None, last).result()
+            pool.submit(connections.close_all).result()
+        return outcome
+
+    return execute
+
+
+@pytest.fixture
+def use(settings: Any) -> Callable[..., None]:
+    """Set the project's middleware, by class or by path."""
+
+    def install(*members: type | str) -> None:
+        paths = [
+            one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}"
+            for one in members
+        ]
+        settings.LEASEQUEUE = {**settings.LEASEQUEUE, "MIDDLEWARE": paths}
+
+    return install
 
 
 @pytest.fixture
