@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.conf import get_conf
+from django_leasequeue.core.announce import announce
 from django_leasequeue.core.insert import insert_one, replace_ready
 from django_leasequeue.core.insert_many import by_shape, insert_batch
 from django_leasequeue.core.request import (
@@ -20,6 +21,7 @@ from django_leasequeue.core.request import (
     Request,
     build_request,
 )
+from django_leasequeue.core.sealing import seal, signed_for
 from django_leasequeue.core.transaction import (
     CommitUnknown,
     in_transaction,
@@ -52,7 +54,8 @@ def enqueue(
     has it is returned with `created` False: unchanged ("return"), with this payload, priority,
     times and limits if it is still ready ("replace"); "raise" raises KeyTaken. A key that another
     open transaction has just inserted makes the caller wait for that transaction. Raises
-    EnqueueError, before anything is written, for whatever cannot be queued.
+    EnqueueError, before anything is written, for whatever cannot be queued, and whatever a
+    middleware's `on_enqueue` raises.
     """
     request = _request((job_type, payload, options))
     connection = connections[using or get_conf().DATABASE]
@@ -60,7 +63,9 @@ def enqueue(
     if not created and request.keyed and not _settle_conflict(connection, request, job_id):
         # The job that had the key ended meanwhile, and with it what there was to replace.
         job_id, created = repeat(connection, lambda: insert_one(connection, request))
-    return _as_job(connection, request, job_id, created or not request.keyed)
+    job = _as_job(connection, request, job_id, created or not request.keyed)
+    announce(connection, [job])
+    return job
 
 
 def enqueue_many(
@@ -95,7 +100,9 @@ def enqueue_many(
         return found
 
     found = _in_one_transaction(connection, work)
-    return _as_jobs(connection, requests, found)
+    enqueued = _as_jobs(connection, requests, found)
+    announce(connection, enqueued)
+    return enqueued
 
 
 async def aenqueue(
@@ -119,7 +126,7 @@ async def aenqueue_many(
 
 def _request(job: tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str, Any]]) -> Request:
     job_type, payload, options = job
-    return build_request(job_type, payload, **options)
+    return seal(build_request(job_type, payload, **options))
 
 
 def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
@@ -131,7 +138,10 @@ def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: 
             job_id,
         )
     if request.on_conflict == "replace":
-        return repeat(connection, lambda: replace_ready(connection, request, job_id))
+        signed = repeat(connection, lambda: signed_for(connection, request, job_id))
+        return signed is not None and repeat(
+            connection, lambda: replace_ready(connection, signed, job_id)
+        )
     return True
 
 

@@ -36,6 +36,7 @@ def add_worker_arguments(parser: ArgumentParser) -> None:
     """
     add = parser.add_argument
     add("--queues", help="queues to work on, strict in this order; '*' goes round all")
+    add("--handled-only", **_GIVEN, help="park jobs of types that this worker does not know")
     add("--lease", type=float, help="seconds a claim is exclusive without renewal")
     _add_processes(parser)
     _add_ends(parser)
