@@ -20,10 +20,11 @@ from django.db.models import NOT_PROVIDED, Field, Model, Value
 
 import django_leasequeue
 from django_leasequeue import Exponential, Fixed, JobContext, Linear, codec
-from django_leasequeue.conf import BOUNDS, Conf
-from django_leasequeue.core import bury, recover
+from django_leasequeue.conf import BOUNDS, MIN_KEY_LENGTH, Conf
+from django_leasequeue.core import bury, recover, resign, sealing
 from django_leasequeue.core.clock import RandomKey, UtcNow
 from django_leasequeue.core.request import build_request
+from django_leasequeue.management.commands.leasequeue import add_sign_arguments
 from django_leasequeue.management.commands.runworker import add_worker_arguments
 from django_leasequeue.models import Job
 from django_leasequeue.outcomes import GIVE_BACK_LIMIT, SPENDING, End, Spending
@@ -127,6 +128,8 @@ def test_the_settings():
         "float": "int, float",
         "float | None": "None, int, float",
         "Mapping[str, Mapping[str, Any]]": "dict",
+        "tuple[str, ...]": "list of str",
+        "Jobs": "dict, list, str",
         "Backoff": "strategy, callable, str",
     }
     for item in fields(Conf):
@@ -152,6 +155,22 @@ def test_the_options_of_the_worker():
         action.option_strings[0]: option_default(action.dest, action.default)
         for action in parser._actions
     }
+
+
+def test_the_options_and_counts_of_sign():
+    parser = ArgumentParser(add_help=False)
+    add_sign_arguments(parser)
+    text = markdown.read("signing.md")
+    assert set(markdown.table(text, "`leasequeue sign`")) == {
+        action.option_strings[0] for action in parser._actions
+    }
+    kinds = markdown.section(text, "`leasequeue sign`").partition("| kind |")[2]
+    named = {
+        name
+        for row in re.findall(r"^\|([^|]*)\|", kinds, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert named == {item.name for item in fields(resign.Resigned)}
 
 
 def option_default(name: str, default: object) -> str:
@@ -223,6 +242,9 @@ def test_the_system_checks():
         ("handlers.md", f"deeper than {codec._MAX_DEPTH} levels"),
         ("handlers.md", f"After {GIVE_BACK_LIMIT} releases in a row"),
         ("schema.md", f"after {GIVE_BACK_LIMIT} a release spends an attempt"),
+        ("middleware.md", f"a limit of {sealing.MAX_CONTEXT_BYTES} bytes"),
+        ("signing.md", f"at least {MIN_KEY_LENGTH} characters"),
+        ("signing.md", f"in batches of {resign._BATCH}"),
         ("worker.md", f"{recover.BATCH} leases at a time"),
         ("worker.md", f"one at a time, its lease renewed, {bury.MAX_TRIES} tries each"),
     ],

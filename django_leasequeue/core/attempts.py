@@ -17,7 +17,7 @@ from django_leasequeue.core.lease import Lease, ends_on_record
 from django_leasequeue.core.transaction import ask, marks, run, tagged
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
 
-__all__ = ["Fate", "fates", "last_end", "record", "record_outcome", "resolve"]
+__all__ = ["Fate", "await_free", "fates", "last_end", "record", "record_outcome", "resolve"]
 
 _LOOK_UPS = 8
 
@@ -118,8 +118,17 @@ def _fate(ended: str | None, end: End, held: bool) -> Fate:
 def resolve(connection: BaseDatabaseWrapper, lease: Lease, end: End) -> Fate:
     """Return what became of a lease after a COMMIT of `end` whose answer was lost.
 
-    A row that is still locked may belong to that COMMIT, under way on the server: it is asked
-    again for some seconds. Raises the database's error when it cannot be reached.
+    Raises the database's error when it cannot be reached.
+    """
+    await_free(connection, lease.job_id)
+    return fates(connection, {lease: end})[lease]
+
+
+def await_free(connection: BaseDatabaseWrapper, job_id: int) -> None:
+    """Return when nobody has the job's row locked, or after some seconds.
+
+    The lock may belong to a COMMIT under way on the server, whose answer was lost. Raises the
+    database's error when it cannot be reached.
     """
     dialect = dialect_for(connection)
 
@@ -130,15 +139,14 @@ def resolve(connection: BaseDatabaseWrapper, lease: Lease, end: End) -> Fate:
                 f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} "
                 f"WHERE id = %s{dialect.skip_locked}",
             ),
-            [lease.job_id],
+            [job_id],
         )
         return cursor.fetchone() is not None
 
     for tried in range(_LOOK_UPS):
         if run(connection, free):
-            break
+            return
         time.sleep(0.02 * 2**tried)
-    return fates(connection, {lease: end})[lease]
 
 
 def last_end(connection: BaseDatabaseWrapper, job_id: int) -> tuple[str, str]:

@@ -359,7 +359,9 @@ class SQLite(Dialect):
 
 
 _MULTI_STATEMENTS = 1 << 16
-_SQLITE_INDEXES = frozenset({"leasequeue_job_claim", "leasequeue_job_recover"})
+_SQLITE_INDEXES = frozenset(
+    {"leasequeue_job_claim", "leasequeue_job_recover", "leasequeue_job_type"}
+)
 
 
 def _whole(seconds: float) -> int:

@@ -11,6 +11,7 @@ from django_leasequeue.core.bury import close_burial, postpone_burial, take_buri
 from django_leasequeue.events import log_event
 from django_leasequeue.outcomes import End
 from django_leasequeue.registry import registry
+from django_leasequeue.runtime.aftermath import hears_of_deaths
 from django_leasequeue.runtime.charges import Charge, Ended, limit_of
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.executor import LastEnd
@@ -45,10 +46,11 @@ class Burials:
         if ticks() < self._due:
             return None
         since = ticks()
+        heard = hears_of_deaths()
         taken = take_burials(
             connection,
-            with_hook=[kind.name for kind in registry if kind.failed is not None],
-            without_hook=[kind.name for kind in registry if kind.failed is None],
+            with_hook=[kind.name for kind in registry if heard or kind.failed is not None],
+            without_hook=[kind.name for kind in registry if not heard and kind.failed is None],
             worker=self._worker,
             seconds=self._lease,
         )

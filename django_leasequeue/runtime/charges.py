@@ -11,6 +11,7 @@ from django_leasequeue.core.lease import Claimed
 from django_leasequeue.events import log_event
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
 from django_leasequeue.registry import registry
+from django_leasequeue.runtime.aftermath import hears_of_deaths
 from django_leasequeue.runtime.backoff import pure_delay_after
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.holds import Hold
@@ -122,5 +123,5 @@ def _without_child(charge: Charge, end: End, error: ErrorSummary) -> Outcome:
         end,
         delay=pure_delay_after(declaration, charge.job.attempt),
         error=error,
-        bury=declaration is not None and declaration.failed is not None,
+        bury=hears_of_deaths() or (declaration is not None and declaration.failed is not None),
     )

@@ -21,12 +21,16 @@ from django.db import connections
 from django.db.backends.signals import connection_created
 
 from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.lease import Lease
 from django_leasequeue.logs import WorkerLogs
+from django_leasequeue.runtime.aftermath import Ran
 from django_leasequeue.runtime.channel import Channel
 from django_leasequeue.runtime.desk import Desk, Piece
 from django_leasequeue.runtime.executor import Executor
 from django_leasequeue.runtime.interrupts import SIGNAL, Interrupts
 from django_leasequeue.runtime.messages import (
+    Ack,
+    Acks,
     Assigned,
     Interrupt,
     Quit,
@@ -66,6 +70,7 @@ class Child:
             Interrupt: self._desk.interrupt,
             Recall: self._recall,
             Stopping: self._stop,
+            Acks: lambda message: self._desk.acknowledge(message.acks),
             Quit: lambda message: self._desk.close(),
         }
 
@@ -95,7 +100,8 @@ class Child:
             signal.signal(SIGNAL, self._executors[0].interrupts.on_signal)
 
     def _work(self) -> None:
-        slots = [Slot(executor, sender=Child) for executor in self._executors]
+        ends: dict[Lease, Ran] = {}
+        slots = [Slot(one, sender=Child, unacknowledged=ends) for one in self._executors]
         if len(slots) == 1:
             self._serve(slots[0])
             return
@@ -112,9 +118,14 @@ class Child:
     def _serve(self, slot: Slot) -> None:
         """Run what is on the desk, one after the other, until it is closed."""
         while (piece := self._desk.take()) is not None:
+            if isinstance(piece, Ack):
+                slot.acknowledge(piece)
+                continue
             report = slot.run(piece.assignment, piece.hold, self._begin(piece, slot))
             if 0 < self._plan.max_bytes < report.memory:
                 self._outgrown = True
+            if report.listened:
+                self._desk.await_ack(report.lease)
             self._channel.send(report)
             self._desk.drop(piece)
         connections.close_all()
@@ -137,7 +148,7 @@ class Child:
                 for message in self._channel.receive() if ready else ():
                     self._on_message[type(message)](message)
                 self._desk.end_untrusted()
-                if news := self._desk.news():
+                for news in self._desk.news():
                     self._channel.send(news)
                 while self._sessions:
                     self._channel.send(self._sessions.popleft())

@@ -14,7 +14,7 @@ from django_leasequeue.runtime.charges import Charge, Ended
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.crew import Capacity, Crew, CrewFailed
 from django_leasequeue.runtime.handle import Handle
-from django_leasequeue.runtime.messages import Cause, Interrupt
+from django_leasequeue.runtime.messages import Ack, Cause, Interrupt
 from django_leasequeue.runtime.preload import ChildPlan
 from django_leasequeue.runtime.wakeup import Wakeup
 
@@ -182,6 +182,10 @@ class Children(Crew):
 
     def _with(self, charge: Charge) -> Iterator[Handle]:
         return (child for child in self._all() if charge.job.lease in child.charges)
+
+    def acknowledge(self, acks: Sequence[Ack]) -> None:
+        for child in self._all():
+            child.acknowledge(acks)
 
     def outgrown(self) -> bool:
         return False  # children are replaced one by one

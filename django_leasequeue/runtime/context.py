@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connections
 
-from django_leasequeue.codec import encode
+from django_leasequeue.codec import decode_payload, encode
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.checkpoint import save_checkpoint
 from django_leasequeue.core.lease import Claimed
@@ -19,9 +19,11 @@ from django_leasequeue.exceptions import JobError, LeaseLost
 from django_leasequeue.outcomes import End, Outcome
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.completion import Completion
+from django_leasequeue.runtime.effects import effect_once
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.isolation import revive
+from django_leasequeue.runtime.progress import checked_progress
 
 __all__ = ["JobContext", "encode_result"]
 
@@ -66,6 +68,8 @@ class JobContext:
         self.job_type = job.job_type
         self.queue = job.queue
         self.payload = payload
+        #: What the middleware put into the job's context when it was enqueued.
+        self.context = decode_payload(job.context, "context")
         self.attempt = job.attempt
         self.max_attempts = job.max_attempts
         self.claims = job.number
@@ -79,6 +83,7 @@ class JobContext:
         self._ends_at = ends_at
         self._checkpoint = job.checkpoint
         self._completed = False
+        self._interrupts = interrupts
         self._completion = Completion(job, hold, alias, interrupts, self._mark_done)
 
     def __repr__(self) -> str:
@@ -141,9 +146,34 @@ class JobContext:
         if not (self._hold.trusted or self._hold.regained()):
             raise LeaseLost(f"job {self.job_id}: the lease is lost")
 
+    def progress(self, fraction: float | None = None, text: str = "") -> None:
+        """Tell how far the handler is: `fraction` from 0 to 1, `text` of up to 200 characters.
+
+        Shown to operators about two seconds later, the newest value only. Costs nothing worth
+        counting, asks no database, may be called from any thread. Raises JobError for other
+        values.
+        """
+        self._hold.tell(checked_progress(fraction, text))
+
     def effect_key(self, name: str) -> str:
         """Return a key for a remote API: stable over all attempts of this job, 64 hex digits."""
         return hashlib.sha256(f"{self.idempotency_key}:{name}".encode()).hexdigest()
+
+    @contextmanager
+    def effect(self, name: str) -> Iterator[bool]:
+        """Commit the block's rows and the note that the effect `name` happened, or neither.
+
+        Yields True the first time in the job's life, False when an earlier call, attempt or run
+        before a requeue has committed it. The block runs either way, in a durable transaction on
+        the queue's database that prolongs the lease and must end within it; the job goes on.
+        Raises LeaseLost, with nothing written, when the lease is not held any more; whatever the
+        block raises rolls everything back.
+        """
+        if self._completed:
+            raise JobError("effect() was called after complete(): the job is done")
+        self.ensure_lease()
+        with effect_once(self._job, self._hold, self._alias, self._interrupts, name) as first:
+            yield first
 
     @contextmanager
     def complete(self, result: Any = None) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.runtime.charges import Charge, Ended
 from django_leasequeue.runtime.limits import Limits
-from django_leasequeue.runtime.messages import Cause
+from django_leasequeue.runtime.messages import Ack, Cause
 from django_leasequeue.runtime.wakeup import Wakeup
 
 __all__ = ["Capacity", "Crew", "CrewFailed", "enforce"]
@@ -50,6 +50,9 @@ class Crew(Protocol):
 
     def kill(self, charge: Charge) -> None:
         """End a handler that did not end when told."""
+
+    def acknowledge(self, acks: Sequence[Ack]) -> None:
+        """Let those who listen know of ends that are in the database now."""
 
     def outgrown(self) -> bool:
         """Tell whether the worker itself uses more memory than it may: it has to end."""

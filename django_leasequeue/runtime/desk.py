@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 
 from django_leasequeue.core.lease import Lease
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.holds import Hold
-from django_leasequeue.runtime.messages import Assignment, Cause, Interrupt, Trust
+from django_leasequeue.runtime.messages import Ack, Assignment, Cause, Interrupt, Progress, Trust
 from django_leasequeue.runtime.slots import Slot
 
 __all__ = ["Desk", "Piece"]
@@ -35,6 +36,8 @@ class Desk:
         self._pieces: dict[Lease, Piece] = {}
         self._changed = threading.Condition()
         self._closed = False
+        self._owed: set[Lease] = set()
+        self._acks: deque[Ack] = deque()
 
     def put(self, assignment: Assignment) -> None:
         """Add an assignment to the end of the line."""
@@ -44,12 +47,29 @@ class Desk:
             self._waiting.append(piece)
             self._changed.notify()
 
-    def take(self) -> Piece | None:
-        """Return the next piece, waiting for one; None once the desk is closed and empty."""
+    def take(self) -> Piece | Ack | None:
+        """Return the next piece or word of an end, waiting for one.
+
+        None once the desk is closed, empty, and no word of an end is owed to it.
+        """
         with self._changed:
-            while not self._waiting and not self._closed:
+            while not (self._acks or self._waiting or (self._closed and not self._owed)):
                 self._changed.wait()
+            if self._acks:
+                return self._acks.popleft()
             return self._waiting.popleft() if self._waiting else None
+
+    def await_ack(self, lease: Lease) -> None:
+        """Note that control is about to be told of an end, and owes its word of it."""
+        with self._changed:
+            self._owed.add(lease)
+
+    def acknowledge(self, acks: Sequence[Ack]) -> None:
+        """Have a slot tell of ends that are in the database."""
+        with self._changed:
+            self._acks += acks
+            self._owed -= {ack.lease for ack in acks}
+            self._changed.notify_all()
 
     def begin(self, piece: Piece, slot: Slot) -> bool:
         """Note that the handler starts now; False when it was recalled, or it is too late."""
@@ -87,14 +107,21 @@ class Desk:
                     piece.known_until = until
                     piece.hold.trusted_until = max(until, piece.hold.trusted_until)
 
-    def news(self) -> Trust | None:
-        """Return which leases handlers have prolonged themselves since the last call."""
+    def news(self) -> list[Trust | Progress]:
+        """Return what handlers have prolonged, and told of their progress, since the last call."""
         with self._changed:
-            found = [p for p in self._pieces.values() if p.hold.trusted_until > p.known_until]
-            for piece in found:
+            pieces = list(self._pieces.values())
+            prolonged = [p for p in pieces if p.hold.trusted_until > p.known_until]
+            for piece in prolonged:
                 piece.known_until = piece.hold.trusted_until
-            until = [(piece.hold.lease, piece.known_until) for piece in found]
-        return Trust(tuple(until)) if until else None
+        until = tuple((piece.hold.lease, piece.known_until) for piece in prolonged)
+        found: list[Trust | Progress] = [Trust(until)] if until else []
+        for hold in [piece.hold for piece in pieces]:
+            told = hold.told  # another thread may leave the next one meanwhile
+            if told is not None and told is not hold.shown:
+                hold.shown = told
+                found.append(Progress(hold.lease, told))
+        return found
 
     def interrupt(self, message: Interrupt) -> None:
         """End an attempt, whether it runs or waits."""

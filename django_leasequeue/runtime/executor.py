@@ -5,20 +5,20 @@ Whatever a handler raises, exits and interrupts included, becomes an outcome.
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
-from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from django_leasequeue.codec import clean_text, decode_payload, summarize
+from django_leasequeue.codec import clean_text, summarize
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.lease import Claimed
+from django_leasequeue.core.sealing import sealed_claim
+from django_leasequeue.declaration import Accepted
 from django_leasequeue.events import log_event
 from django_leasequeue.exceptions import (
     JobCancelled,
@@ -32,14 +32,17 @@ from django_leasequeue.exceptions import (
     RejectedJob,
     Skip,
     Snooze,
+    UnknownJobType,
 )
+from django_leasequeue.models import Job
 from django_leasequeue.outcomes import End, Outcome
 from django_leasequeue.registry import Declaration, registry
-from django_leasequeue.results import JobResult
 from django_leasequeue.retry import as_seconds
+from django_leasequeue.runtime.aftermath import Ran, hears_of_deaths, hears_of_ends, tell_end
 from django_leasequeue.runtime.backoff import delay_after
+from django_leasequeue.runtime.calling import call_failed, call_handler
 from django_leasequeue.runtime.clock import ticks
-from django_leasequeue.runtime.context import JobContext, encode_result
+from django_leasequeue.runtime.context import JobContext
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.isolation import (
@@ -48,6 +51,9 @@ from django_leasequeue.runtime.isolation import (
     keep_signals,
     left_open,
 )
+from django_leasequeue.signals import job_dead, job_started
+from django_leasequeue.signing import check_signature
+from django_leasequeue.statuses import Status
 
 __all__ = ["Executor", "LastEnd"]
 
@@ -70,6 +76,9 @@ class Executor:
     alias: str
     interrupts: Interrupts
     stopping: Callable[[], bool]
+    #: The newest attempt, for those who listen to its end.
+    ran: Ran | None = None
+    _error: BaseException | None = None
     _ended: float = 0.0
 
     def execute(self, job: Claimed, hold: Hold, limit: float | None = None) -> Outcome:
@@ -82,46 +91,69 @@ class Executor:
         declaration = registry.get(job.job_type)
         context: JobContext | None = None
         started = False
+        self._error = None
         self._prepare()
         try:
-            payload = _accept(job, declaration)
-            context = self._context(job, payload, hold, limit)
-            context.ensure_lease()  # the process may have stood still since the claim
-            started = True
             with keep_signals(), self.interrupts.window(job.lease):
-                outcome = fresh_context().run(_call, declaration, context, payload, self.interrupts)
+                run = fresh_context().run
+                payload, arguments = run(_accept, job, declaration)
+                context = self._context(job, payload, hold, limit)
+                context.ensure_lease()  # the process may have stood still since the claim
+                started = True
+                run(partial(job_started.tell, Job, context=context))
+                outcome = run(call_handler, declaration, context, arguments, self.interrupts)
         except BaseException as error:  # noqa: BLE001  (SystemExit is a handler's failure, too)
             self.interrupts.close()
+            self._error = error
             outcome = _from_error(error, job, declaration, context, started=started)
         outcome = self._close(outcome, job, declaration, context)
+        self._keep(job, hold, context, outcome)
         self._ended = time.monotonic()
         return outcome
 
     def bury(self, job: Claimed, hold: Hold, limit: float | None, last: LastEnd) -> Outcome:
         """Run the `failed` hook of a dead job; a hook that did not end well is a FAILED outcome.
 
-        A malformed payload has no hook: no handler could have run with it. Raises nothing.
+        A malformed payload has no hook, for no handler could have run with it; nor has a job
+        whose signature is not right, which nobody may have asked for. Raises nothing.
         """
         declaration = registry.get(job.job_type)
-        if declaration is None or declaration.failed is None:
+        if declaration is None or (declaration.failed is None and not hears_of_deaths()):
             return Outcome(End.COMPLETED)
-        try:
-            payload = decode_payload(job.payload)
-        except RejectedJob:
-            return Outcome(End.COMPLETED)
-        context = self._context(job, payload, hold, limit)
         error = _LAST_ERRORS.get(last.end, JobError)(last.text)
         self._prepare()
         outcome = Outcome(End.COMPLETED)
         try:
             with keep_signals(), self.interrupts.window(job.lease):
-                fresh_context().run(declaration.failed, context, error)
+                run = fresh_context().run
+                payload = run(_last_payload, job, declaration)
+                context = self._context(_shown(job, payload), payload or {}, hold, limit)
+                run(partial(job_dead.tell, Job, context=context, error=error))
+                if payload is not None and declaration.failed is not None:
+                    run(call_failed, declaration.failed, context, error, self.interrupts)
         except BaseException as failure:  # noqa: BLE001  (nor may a hook's exit end the process)
             self.interrupts.close()
             outcome = Outcome(End.FAILED, error=summarize(failure, job_type=job.job_type))
         left_open(irregular=outcome.end is not End.COMPLETED)
         self._ended = time.monotonic()
         return outcome
+
+    def _keep(self, job: Claimed, hold: Hold, context: JobContext | None, outcome: Outcome) -> None:
+        """Keep what signals tell of this attempt's end; of a refused job without its payload."""
+        error, self._error = self._error, None
+        if not hears_of_ends():
+            self.ran = None
+            return
+        shown = context or self._context(_shown(job, None), {}, hold, None)
+        self.ran = Ran(shown, outcome, error)
+
+    def tell(self, ran: Ran, status: Status | None) -> None:
+        """Send the signals of an attempt's end between two jobs, as handlers run."""
+        self._prepare()
+        with keep_signals():
+            fresh_context().run(tell_end, ran, status)
+        left_open(irregular=False)
+        self._ended = time.monotonic()
 
     def _prepare(self) -> None:
         freshen_connections(after_idle=time.monotonic() - self._ended > _IDLE)
@@ -150,79 +182,40 @@ class Executor:
         aliases = left_open(irregular=irregular)
         if not aliases or irregular or outcome.settled:
             return outcome
-        error = JobError(f"the handler left a transaction open on {', '.join(aliases)}")
+        self._error = error = JobError(
+            f"the handler left a transaction open on {', '.join(aliases)}"
+        )
         return _from_error(error, job, declaration, context, started=True)
 
 
-def _accept(job: Claimed, declaration: Declaration | None) -> dict[str, Any]:
-    """Return the payload, or raise RejectedJob for a job that can never run here."""
+def _shown(job: Claimed, payload: dict[str, Any] | None) -> Claimed:
+    """Return the job; one whose payload was refused without its context, which is no better."""
+    return job if payload is not None else replace(job, context="{}")
+
+
+def _accept(job: Claimed, declaration: Declaration | None) -> Accepted:
+    """Return payload and arguments, or raise RejectedJob for a job that can never run here."""
     if declaration is None:
-        raise RejectedJob("Unsupported job type")
-    payload = decode_payload(job.payload)
-    declaration.check_payload(payload)
+        raise UnknownJobType("Unsupported job type")
+    return declaration.accept(_genuine(job), job.payload_version)
+
+
+def _genuine(job: Claimed) -> dict[str, Any]:
+    """Return the payload of a job that is well formed and rightly signed, or raise RejectedJob."""
+    sealed = sealed_claim(job)
+    check_signature(sealed, job.signature)
+    payload: dict[str, Any] = sealed.payload
     return payload
 
 
-def _call(
-    declaration: Declaration | None,
-    context: JobContext,
-    payload: dict[str, Any],
-    interrupts: Interrupts,
-) -> Outcome:
-    assert declaration is not None  # noqa: S101  (_accept has refused a job without one)
-    if not declaration.atomic:
-        return _outcome_of(_handle(declaration, context, payload, interrupts), context)
-    ended: list[Outcome] = []
-    result: list[Any] = []
-
-    def ending() -> Outcome:
-        ended.append(_outcome_of(result[0], context))
-        return ended[0]
-
-    with context.transaction(ending):
-        result.append(_handle(declaration, context, payload, interrupts))
-    return _settled(ended[0])
-
-
-def _handle(
-    declaration: Declaration,
-    context: JobContext,
-    payload: dict[str, Any],
-    interrupts: Interrupts,
-) -> Any:
-    arguments = (context,) if declaration.takes_context else ()
-    if inspect.iscoroutinefunction(declaration.handler):
-        # The loop runs in a second thread; what the coroutine calls through sync_to_async runs in
-        # this one, on this thread's connections.
-        return async_to_sync(_awaited)(declaration.handler(*arguments, **payload), interrupts)
-    return declaration.handler(*arguments, **payload)
-
-
-async def _awaited(coroutine: Coroutine[Any, Any, Any], interrupts: Interrupts) -> Any:
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101  (a coroutine that runs is in a task)
+def _last_payload(job: Claimed, declaration: Declaration) -> dict[str, Any] | None:
+    """Return the payload for the `failed` hook, None for one that no handler could have had."""
     try:
-        with interrupts.cancelling(task):
-            return await coroutine
-    except asyncio.CancelledError:
-        interrupt = interrupts.take()
-        if interrupt is not None:
-            raise interrupt from None
-        raise
-
-
-def _outcome_of(result: Any, context: JobContext) -> Outcome:
-    if context.completed:
-        return Outcome(End.COMPLETED, settled=True)
-    if isinstance(result, JobResult):
-        if result.is_skipped:
-            return Outcome(End.SKIPPED, reason=clean_text(result.skip_reason or ""))
-        result = result.data
-    return Outcome(End.COMPLETED, result=encode_result(result))
-
-
-def _settled(outcome: Outcome) -> Outcome:
-    return replace(outcome, settled=True)
+        return declaration.present(_genuine(job), job.payload_version)
+    except UnknownJobType:
+        raise  # newer code has the hook
+    except RejectedJob:
+        return None
 
 
 def _from_error(
@@ -256,7 +249,8 @@ def _from_error(
     delay = 0.0
     if end in (End.FAILED, End.TIMED_OUT):
         delay = delay_after(error, context, declaration, job.attempt)
-    return Outcome(end, error=summary, delay=delay, bury=hook and started)
+    malformed = end is End.REJECTED and not started
+    return Outcome(end, error=summary, delay=delay, bury=hook and not malformed)
 
 
 def _end_of(error: BaseException, declaration: Declaration | None) -> End:

@@ -15,9 +15,12 @@ from django_leasequeue.runtime.channel import Channel
 from django_leasequeue.runtime.charges import Charge, Ended, died, killed
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.messages import (
+    Ack,
+    Acks,
     Assigned,
     Cause,
     Interrupt,
+    Progress,
     Quit,
     Ready,
     Recall,
@@ -68,6 +71,7 @@ class Handle:
         self.given = 0
         self.memory = 0
         self._trusted: dict[Lease, float] = {}
+        self._listened: set[Lease] = set()
 
     @property
     def pid(self) -> int:
@@ -108,6 +112,13 @@ class Handle:
         if news:
             self._trusted.update(news)
             self.channel.send(Trust(tuple(news)))
+
+    def acknowledge(self, acks: Sequence[Ack]) -> None:
+        """Tell it what became of the attempts whose ends somebody there listens to."""
+        mine = tuple(ack for ack in acks if ack.lease in self._listened)
+        if mine:
+            self._listened -= {ack.lease for ack in mine}
+            self.channel.send(Acks(mine))
 
     def recall(self) -> None:
         """Ask for what has not started."""
@@ -170,14 +181,18 @@ class Handle:
                 self.ready = True
             case Session(thread, session_id):
                 self.sessions[thread] = session_id
+            case Progress(lease, told) if lease in self.charges:
+                self.charges[lease].hold.told = told
             case Started(lease) if lease in self.charges:
                 self.worked = True
                 self.charges[lease].start()
             case Trust(until):
                 self._prolonged(until)
-            case Report(lease, outcome, seconds, memory) if lease in self.charges:
+            case Report(lease, outcome, seconds, memory, listened) if lease in self.charges:
                 self.worked = True
                 self.memory = memory or self.memory
+                if listened:
+                    self._listened.add(lease)
                 yield Ended(self._drop(lease), outcome, seconds)
 
     def _prolonged(self, until: Sequence[tuple[Lease, float]]) -> None:

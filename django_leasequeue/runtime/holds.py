@@ -6,12 +6,13 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from django_leasequeue.core.lease import Claimed, Lease
 from django_leasequeue.core.presence import CurrentJob
 from django_leasequeue.runtime.clock import ticks
 
-__all__ = ["Hold", "Holds"]
+__all__ = ["Hold", "Holds", "Told"]
 
 #: The part of a lease that is not trusted: the drift of two clocks, and the way of an answer.
 _MARGIN = 0.05
@@ -21,12 +22,23 @@ _ENDING = 5 / 12
 _WORD_SECONDS = 0.2
 
 
+class Told(NamedTuple):
+    """How far a handler says it is: a fraction from 0 to 1, None when it cannot tell, and a text.
+
+    Two of them that look the same are still two calls.
+    """
+
+    fraction: float | None
+    text: str
+
+
 @dataclass(slots=True)
 class Hold:
     """A lease in this worker's hands; `trusted_until` and `renew_at` are in ticks.
 
     `lost` is a lease that somebody else has ended, `cancelled` says that an operator did, and
-    `completed` that the handler has completed the job itself: no lease is needed any more.
+    `completed` that the handler has completed the job itself: no lease is needed any more. `told`
+    is the newest progress of its handler, `shown` the one that was passed on.
     """
 
     lease: Lease
@@ -38,6 +50,8 @@ class Hold:
     lost: bool = False
     cancelled: bool = False
     completed: bool = False
+    told: Told | None = None
+    shown: Told | None = None
 
     def extend(self, since: float) -> None:
         """Trust the lease anew: it runs for `seconds` from `since`, when it was asked for."""
@@ -60,6 +74,10 @@ class Hold:
     def ending(self) -> bool:
         """Tell whether the trust ends within the longest wait for the database, and a kill's."""
         return 0 < self.trusted_until - ticks() < self.seconds * _ENDING
+
+    def tell(self, told: Told) -> None:
+        """Leave the newest progress of the handler, from any thread."""
+        self.told = told
 
     def regained(self) -> bool:
         """Tell whether word of a renewal comes now: a process that stood still may not have it."""

@@ -14,13 +14,18 @@ from django_leasequeue.core.lease import Claimed, Lease
 from django_leasequeue.exceptions import JobCancelled, JobInterrupted, JobTimeout, LeaseLost
 from django_leasequeue.outcomes import Outcome
 from django_leasequeue.runtime.executor import LastEnd
+from django_leasequeue.runtime.holds import Told
+from django_leasequeue.statuses import Status
 
 __all__ = [
     "INTERRUPTS",
+    "Ack",
+    "Acks",
     "Assigned",
     "Assignment",
     "Cause",
     "Interrupt",
+    "Progress",
     "Quit",
     "Ready",
     "Recall",
@@ -86,6 +91,19 @@ class Interrupt(NamedTuple):
     cause: Cause
 
 
+class Ack(NamedTuple):
+    """An attempt's end is in the database, and the job is `status`; None: its lease was lost."""
+
+    lease: Lease
+    status: Status | None
+
+
+class Acks(NamedTuple):
+    """To a child: what became of attempts that it has reported."""
+
+    acks: tuple[Ack, ...]
+
+
 class Recall(NamedTuple):
     """To a child: give back what has not started."""
 
@@ -109,6 +127,13 @@ class Session(NamedTuple):
     session_id: int
 
 
+class Progress(NamedTuple):
+    """From a child: how far a handler says it is."""
+
+    lease: Lease
+    told: Told
+
+
 class Started(NamedTuple):
     """From a child: the handler begins now."""
 
@@ -116,9 +141,13 @@ class Started(NamedTuple):
 
 
 class Report(NamedTuple):
-    """From a child: how an attempt ended, after how many seconds, and its memory in bytes."""
+    """From a child: how an attempt ended, after how many seconds, and its memory in bytes.
+
+    `listened`: somebody there waits for an Ack.
+    """
 
     lease: Lease
     outcome: Outcome
     seconds: float = 0.0
     memory: int = 0
+    listened: bool = False

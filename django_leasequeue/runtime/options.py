@@ -12,6 +12,7 @@ from django.db import connections
 from django_leasequeue.conf import BOUNDS, get_conf
 from django_leasequeue.core.dialect import family_of
 from django_leasequeue.core.lanes import parse_queues
+from django_leasequeue.middleware.chain import get_chain
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.connections import bounds_for
 
@@ -36,6 +37,8 @@ class WorkerOptions:
     name: str = "worker"
     #: All in this process: handlers run in the thread that calls `turn`, one at a time.
     solo: bool = False
+    #: Park jobs of types that this worker's code does not know, whatever UNKNOWN_JOB_TYPES says.
+    handled_only: bool = False
     #: Children, and handlers that each runs side by side.
     processes: int = _setting("PROCESSES")
     threads: int = _setting("THREADS")
@@ -77,6 +80,7 @@ class WorkerOptions:
         _check_lease(shortest_lease(self.lease))
         _check_atomic(self.database, self.lease)
         self._check_processes()
+        get_chain()  # with a middleware that cannot be built every attempt would fail
 
     def _check_limits(self) -> None:
         if self.max_jobs is not None and self.max_jobs < 1:

@@ -19,6 +19,7 @@ from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.connections import open_control
 from django_leasequeue.runtime.holds import Hold, Holds
 from django_leasequeue.runtime.presence import Attendance
+from django_leasequeue.runtime.progress import ProgressBoard
 
 __all__ = ["Renewer"]
 
@@ -49,6 +50,7 @@ class Renewer:
         self._lease = lease
         self._holds = holds
         self._attendance = attendance
+        self._board = ProgressBoard(holds.all)
         self._on_beat = on_beat
         self._on_working = on_working
         self._stop = threading.Event()
@@ -124,6 +126,7 @@ class Renewer:
         if ticks() >= self._read_at:
             self._read_again(connection, self._holds.all())
             self._read_at = ticks() + _READ_EVERY
+        self._board.show(connection)
         self._attendance.show(connection)
 
     def _renew(

@@ -16,12 +16,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_leasequeue.core.lease import Claimed
 from django_leasequeue.core.settle import Ending, Settled, Verdict, settle
 from django_leasequeue.events import log_event
-from django_leasequeue.outcomes import End
+from django_leasequeue.outcomes import Budget, End, transition
 from django_leasequeue.runtime.charges import Ended
 from django_leasequeue.runtime.clock import ticks
+from django_leasequeue.runtime.messages import Ack
 from django_leasequeue.statuses import Status
 
-__all__ = ["Settlements", "log_settled"]
+__all__ = ["Settlements", "ack_of", "log_settled"]
 
 _MOST = 100
 _EVENTS = {
@@ -118,6 +119,18 @@ def _settle(connection: BaseDatabaseWrapper, group: list[Ended]) -> list[Settled
         Settled(one, Verdict.SETTLED, Status.DONE) if one.outcome.settled else next(results)
         for one in endings
     ]
+
+
+def ack_of(ended: Ended, settled: Settled) -> Ack:
+    """Return what is told of a settlement where the handler ran."""
+    job = ended.charge.job
+    status = settled.status
+    if settled.verdict is not Verdict.SETTLED:
+        status = Status.CANCELLED if ended.charge.hold.cancelled else None
+    elif status is None:  # it was found on record: an earlier COMMIT whose answer was lost
+        budget = Budget(job.attempt, job.max_attempts, job.crashes, job.crashes + 2, 0)
+        status = transition(ended.outcome, budget).status
+    return Ack(job.lease, status)
 
 
 def log_settled(ended: Ended, settled: Settled, *, stopping: bool) -> None:

@@ -12,7 +12,7 @@ from django_leasequeue.runtime.charges import Charge, Ended
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.crew import Capacity, Crew, enforce
 from django_leasequeue.runtime.limits import Limits
-from django_leasequeue.runtime.messages import Cause
+from django_leasequeue.runtime.messages import Ack, Cause
 from django_leasequeue.runtime.shutdown import Shutdown
 from django_leasequeue.runtime.slots import Slot
 from django_leasequeue.runtime.wakeup import Wakeup
@@ -79,6 +79,10 @@ class Solo(Crew):
         charge.told_at = ticks()
         if charge.cause in (Cause.TIMEOUT, Cause.ABORT):  # nothing else keeps it from going on
             self.interrupt(charge, charge.cause)
+
+    def acknowledge(self, acks: Sequence[Ack]) -> None:
+        for ack in acks:
+            self._slot.acknowledge(ack)
 
     def outgrown(self) -> bool:
         return bool(self._max_bytes) and self._memory > self._max_bytes

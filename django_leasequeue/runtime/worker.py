@@ -28,7 +28,7 @@ from django_leasequeue.exceptions import JobInterrupted, LeaseQueueError
 from django_leasequeue.outcomes import End
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.burials import Burials
-from django_leasequeue.runtime.charges import Ended
+from django_leasequeue.runtime.charges import Charge, Ended
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.connections import open_control
 from django_leasequeue.runtime.crew import Capacity, enforce
@@ -38,16 +38,18 @@ from django_leasequeue.runtime.housekeeping import Recovery
 from django_leasequeue.runtime.intake import Intake
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.limits import Limits
-from django_leasequeue.runtime.messages import Cause
+from django_leasequeue.runtime.messages import Ack, Cause
 from django_leasequeue.runtime.options import WorkerOptions, shortest_lease
 from django_leasequeue.runtime.outage import Outage
+from django_leasequeue.runtime.parking import Parking
 from django_leasequeue.runtime.poll import Poll
 from django_leasequeue.runtime.presence import Attendance
 from django_leasequeue.runtime.renewer import Renewer
-from django_leasequeue.runtime.settlements import Settlements, log_settled
+from django_leasequeue.runtime.settlements import Settlements, ack_of, log_settled
 from django_leasequeue.runtime.shutdown import Shutdown
 from django_leasequeue.runtime.slots import UNSTARTED
 from django_leasequeue.runtime.wakeup import Wakeup
+from django_leasequeue.signals import worker_started, worker_stopped
 from django_leasequeue.statuses import Status
 from django_leasequeue.version import __version__
 
@@ -106,6 +108,8 @@ class Worker:
             self.options.drain_wait,
             self.options.source,
         )
+        parks = self.options.handled_only or get_conf().UNKNOWN_JOB_TYPES == "park"
+        self.parking = Parking(self.queues, parks=parks)
         self.jobs_run = 0
         self._held_up = False
         self._began = ticks()
@@ -152,12 +156,13 @@ class Worker:
             self.wakeup.close()
 
     def _work(self) -> int:
-        hard = True
+        hard, code = True, 1
+        worker_started.tell(Worker, worker=self.name)
         self.renewer.start()
         try:
             log_event("worker_started", worker=self.name, pid=os.getpid())
             self._loop()
-            hard = False
+            hard, code = False, 0
             log_event("worker_stopped", worker=self.name, pid=os.getpid())
         except Exception as error:  # noqa: BLE001  (the supervisor starts a fresh process)
             log_event(
@@ -167,10 +172,10 @@ class Worker:
                 error=type(error).__qualname__,
                 exc_info=error,
             )
-            return 1
         finally:
             self._close_sessions(hard=hard)
-        return 0
+            worker_stopped.tell(Worker, worker=self.name, code=code)
+        return code
 
     def close(self) -> None:
         """End the crew and close what `turn` opened; `run` does so by itself."""
@@ -242,17 +247,20 @@ class Worker:
 
     def _settle(self) -> None:
         self._end_statements()
+        acks = []
         for ended, settled in self.settlements.flush(self.connection):
+            acks.append(ack_of(ended, settled))
             self.holds.drop(ended.charge.job.lease)
             if settled.verdict is Verdict.SETTLED and not ended.outcome.settled:
                 self.outage.over()  # the database has answered; what was given up asked nothing
             log_settled(ended, settled, stopping=self.shutdown.stopping)
-            if ended.outcome.started or ended.outcome.end is not End.RELEASED:
+            if ended.outcome.started:
                 self.jobs_run += 1
             if settled.status is Status.READY and self.options.drain:
                 self.intake.retries(ended.charge.job.job_id)
             if settled.status is Status.DEAD:
                 self.burials.wake()
+        self.crew.acknowledge(acks)
         self.burials.flush(self.connection)
 
     def _take_in(self) -> float | None:
@@ -267,20 +275,34 @@ class Worker:
             self.crew.give([burial])
             return 0
         pulled = self.intake.pull(self.database)
+        self._wake(room)
         charges = self.intake.take(self.connection, room)
         self.outage.over()
         if not charges and (pulled or self._is_drained()):
             # What was just pulled, or enqueued by the jobs just waited for, may be in lanes not
             # known yet. If not, and it is for later or for others, the source may have more.
             self.intake.forget()
+            self._wake(room, now=True)
             charges = self.intake.take(self.connection, room)
             if not charges:
                 return 0 if pulled else None
         if not charges:
             return self._idle()
-        self.crew.give(charges)
+        self._hand_over(charges)
         self.poll.active()
         return 0
+
+    def _wake(self, room: Capacity, *, now: bool = False) -> None:
+        if self.parking.wake_if_due(self.connection, room.free + room.ahead, now=now):
+            self.intake.forget()  # what was parked has been due for long: before each lane's mark
+
+    def _hand_over(self, charges: list[Charge]) -> None:
+        """Give the crew what it may run, and let the rest end as parked."""
+        known, parked = self.parking.sift(charges)
+        for ended in parked:
+            self.settlements.add(ended)
+        if known:
+            self.crew.give(known)
 
     def _room(self) -> Capacity:
         """Return how many jobs may be claimed now."""
@@ -335,7 +357,9 @@ class Worker:
 
     def _abandon(self) -> None:
         """Leave what could not be written to its lease's end, and say so."""
-        failed = [end.charge.job.job_id for end in self.settlements.abandon() if self._left(end)]
+        left = self.settlements.abandon()
+        self.crew.acknowledge([Ack(end.charge.job.lease, None) for end in left])
+        failed = [end.charge.job.job_id for end in left if self._left(end)]
         if failed:
             raise ReleaseFailed(f"job {failed[0]}: it could not be released in time")
 

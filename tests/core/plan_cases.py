@@ -9,10 +9,11 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue import cancel, enqueue, enqueue_many, requeue, reschedule
-from django_leasequeue.core import attempts, bury, drain
+from django_leasequeue.core import attempts, bury, drain, effects, park
 from django_leasequeue.core.checkpoint import save_checkpoint
 from django_leasequeue.core.lanes import Lanes
 from django_leasequeue.core.lease import Claimed, hold_within, renew, standing
+from django_leasequeue.core.progress import save_progress
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, finish_within, settle
 from django_leasequeue.outcomes import End, Outcome
@@ -101,6 +102,35 @@ def checkpoint(worker: BaseDatabaseWrapper) -> Callable[[], object]:
             save_checkpoint(worker, cursor, job.lease, "[1]", 60)
 
     return work
+
+
+def progress(worker: BaseDatabaseWrapper) -> Callable[[], object]:
+    jobs = running(worker, 10, queue="plan-r")
+    return lambda: save_progress(worker, {job.lease: "null" for job in jobs})
+
+
+def effect(worker: BaseDatabaseWrapper) -> Callable[[], object]:
+    (job,) = running(worker, queue="plan-c")
+
+    def work() -> None:
+        project = connections["default"]
+        with transaction.atomic(), project.cursor() as cursor:
+            hold_within(project, cursor, job.lease, 60)
+            effects.claim_effect(project, cursor, job.job_id, "charge", job.number)
+        effects.effect_stands(worker, job.job_id, "charge", job.number)
+
+    return work
+
+
+def waking(worker: BaseDatabaseWrapper) -> Callable[[], object]:
+    jobs = running(worker, 10, queue="plan-r")
+    settle(worker, endings(jobs, End.PARKED, started=False))
+    types = {"arranged": 1, "a": 1, "b": 2}
+    return lambda: (park.wake(worker, types, ("plan-r",), 5), park.wake(worker, types, ("*",), 5))
+
+
+def waking_of_nothing(worker: BaseDatabaseWrapper) -> Callable[[], object]:
+    return lambda: park.wake(worker, {"arranged": 1, "a": 1}, ("*",), 5)
 
 
 def settlement(worker: BaseDatabaseWrapper) -> Callable[[], object]:
@@ -198,6 +228,10 @@ CASES: dict[Case, int] = {
     renewal_of_what_is_lost: 40,
     standing_of_all_kinds: 40,
     checkpoint: 5,
+    progress: 40,
+    effect: 5,
+    waking: 40,
+    waking_of_nothing: 5,
     settlement: 40,
     settlement_of_many_kinds: 40,
     settlement_of_what_is_lost: 60,

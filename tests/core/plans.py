@@ -108,6 +108,7 @@ _SQLITE_NAMES = {
     "sqlite_autoindex_leasequeue_job_2": "leasequeue_job_live",
     "sqlite_autoindex_leasequeue_jobattempt_1": "leasequeue_attempt_number",
     "sqlite_autoindex_leasequeue_jobattempt_2": "leasequeue_attempt_token",
+    "sqlite_autoindex_leasequeue_jobeffect_1": "leasequeue_effect_name",
     "sqlite_autoindex_leasequeue_queue_1": "leasequeue_queue_name",
 }
 _UNIQUE_NAME = re.compile(r"^(?:leasequeue_queue_name_.*|name)$")

@@ -164,7 +164,7 @@ def test_a_backoff_that_works(ends, backoff):
 def test_an_unknown_job_type(ends):
     outcome, row = ends(None)
     assert (outcome.end, row.status) == (End.REJECTED, "dead")
-    assert row.last_error == "RejectedJob: Unsupported job type"
+    assert row.last_error == "UnknownJobType: Unsupported job type"
     assert row.lease_until is None  # no hook to run
 
 

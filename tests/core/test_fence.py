@@ -14,6 +14,7 @@ from django_leasequeue import LeaseLost, cancel
 from django_leasequeue.core.bury import close_burial, postpone_burial, take_burials
 from django_leasequeue.core.checkpoint import save_checkpoint
 from django_leasequeue.core.lease import Claimed, Lease, hold_within, renew
+from django_leasequeue.core.progress import save_progress
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, finish_within, settle
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
@@ -133,6 +134,13 @@ def test_save_a_checkpoint(connection, gone):
         after_a_report(connection, work)
     with connection.cursor() as cursor, pytest.raises(LeaseLost):
         work(cursor)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_save_progress(connection, gone):
+    save_progress(connection, {gone: '{"fraction":0.5,"text":""}'})
+    other = Lease(gone.job_id + 10**6, gone.token)
+    save_progress(connection, {gone: "null", other: "null"})
 
 
 @pytest.mark.usefixtures("unchanged")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -14,6 +15,7 @@ WRITES = {
     ("lease", "hold_within"): TOKEN,
     ("lease", "_renew"): TOKEN,
     ("checkpoint", "save_checkpoint"): TOKEN,
+    ("progress", "_write"): TOKEN,
     ("settle", "_update"): TOKEN,
     ("bury", "_end"): TOKEN,
     # These take what nobody holds, under the row's lock, and say so again in the WHERE.
@@ -22,9 +24,12 @@ WRITES = {
     ("recover", "_take_back"): "lease_until",
     ("recover", "_give_up"): "lease_until",
     ("bury", "_write"): "status",
+    ("park", "_wake"): "status",
     # These belong to producers and operators, and know statuses only.
     ("insert", "replace_ready"): "status",
-    ("operate", "_update"): "status",
+    ("operating", "update_jobs"): "status",
+    # Signatures belong to nobody's lease; the row is locked, and says what was read of it.
+    ("resign", "_write"): "signature",
 }
 #: core/lease.py's fence(), which names the token, as the statements call it.
 FENCE = "{held}"
@@ -39,7 +44,7 @@ def updates() -> dict[tuple[str, str], str]:
         if isinstance(function, ast.FunctionDef)
         for text in ast.walk(function)
         if isinstance(text, ast.Constant | ast.JoinedStr)
-        and "UPDATE leasequeue_job" in ast.unparse(text)
+        and re.search(r"UPDATE leasequeue_job\b", ast.unparse(text))
         and not isinstance(text, ast.Constant)
     }
 

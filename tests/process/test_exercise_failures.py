@@ -44,7 +44,7 @@ def test_an_unsupported_type_is_dead_after_one_attempt(queue_db, worker_process)
     for job_id in ids:
         stored = rows.job(job_id)
         assert (stored.status, stored.attempts) == ("dead", 1)
-        assert stored.last_error == "RejectedJob: Unsupported job type"
+        assert stored.last_error == "UnknownJobType: Unsupported job type"
         assert rows.outcomes(job_id) == ["rejected"]
         assert worker.named("job_dead", job_id=job_id, attempt=1)
 

@@ -8,6 +8,7 @@ import signal
 import time
 
 from django.db import connection
+from django.utils import translation
 
 from django_leasequeue import Fixed, JobContext, job
 from reports.models import GeneratedReport
@@ -19,12 +20,18 @@ from tests.process.handlers import (  # noqa: F401  (registered so)
     hanging,
     outages,
     resources,
+    steps,
 )
 
 
 @job("proc.note")
 def note(text: str = "") -> dict[str, int]:
     return {"length": len(text)}
+
+
+@job("proc.language")
+def language() -> str | None:
+    return translation.get_language()
 
 
 @job("proc.report", takes_context=True)

@@ -1,0 +1,56 @@
+"""A new payload for a job that is there already, checked and signed as at an enqueue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue.codec import encode
+from django_leasequeue.conf import get_conf
+from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.request import build_request
+from django_leasequeue.core.sealing import MAX_CONTEXT_BYTES, sign_request
+from django_leasequeue.exceptions import EnqueueError
+from django_leasequeue.models import Job
+from django_leasequeue.signing import verify
+
+__all__ = ["Columns", "payload_columns"]
+
+
+class Columns(NamedTuple):
+    """Further assignments of an UPDATE, each after a comma, and their parameters."""
+
+    change: str = ""
+    params: tuple[Any, ...] = ()
+
+
+def payload_columns(
+    connection: BaseDatabaseWrapper, job_id: int, payload: Mapping[str, Any]
+) -> Columns | None:
+    """Return what replaces a job's payload; None when there is no such job.
+
+    What the signature covers besides never changes once a job is there. Raises EnqueueError for
+    a payload that could not be enqueued, and for a job whose own signature is not right: its type
+    and its context may be forged, and would be signed with the payload.
+    """
+    job = Job.objects.using(connection.alias).filter(pk=job_id).first()
+    if job is None:
+        return None
+    if get_conf().SIGNING_KEYS and not verify(job):
+        raise EnqueueError(
+            f"the signature of job {job_id} is missing or wrong: look at the job, then let "
+            "'manage.py leasequeue sign' sign it"
+        )
+    request = build_request(
+        job.job_type, payload, queue=job.queue_name, max_attempts=job.max_attempts
+    )
+    context = encode(job.context, what="context", limit=MAX_CONTEXT_BYTES)
+    request = sign_request(replace(request, idempotency_key=job.idempotency_key, context=context))
+    json_param = dialect_for(connection).json_param
+    return Columns(
+        f", payload = {json_param}, payload_version = %s, signature = %s",
+        (request.payload, request.payload_version, request.signature),
+    )
