@@ -12,9 +12,10 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, NoReturn
 
 from django.db import connections
@@ -25,6 +26,7 @@ from django_leasequeue.core.lease import Lease
 from django_leasequeue.logs import WorkerLogs
 from django_leasequeue.runtime.aftermath import Ran
 from django_leasequeue.runtime.channel import Channel
+from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.desk import Desk, Piece
 from django_leasequeue.runtime.executor import Executor
 from django_leasequeue.runtime.interrupts import SIGNAL, Interrupts
@@ -49,6 +51,9 @@ from django_leasequeue.runtime.slots import UNSTARTED, Slot
 __all__ = ["Child"]
 
 _LOOK_SECONDS = 0.5
+_HURRIED_SECONDS = 0.05
+#: How long word of a start may have taken on its way, and the job still be this child's.
+_WORD_SECONDS = 0.2
 
 
 class Child:
@@ -106,7 +111,9 @@ class Child:
             self._serve(slots[0])
             return
         threads = [
-            threading.Thread(target=self._serve, args=(slot,), name=f"leasequeue-slot-{number}")
+            threading.Thread(
+                target=self._serve_or_end, args=(slot,), name=f"leasequeue-slot-{number}"
+            )
             for number, slot in enumerate(slots, 1)
         ]
         for thread in threads:
@@ -114,6 +121,14 @@ class Child:
             thread.start()
         for thread in threads:
             thread.join()
+
+    def _serve_or_end(self, slot: Slot) -> None:
+        """End this process when a slot fails: its job would stay with nobody, renewed for ever."""
+        try:
+            self._serve(slot)
+        except BaseException:  # noqa: BLE001  (whatever it is, a new child goes on)
+            traceback.print_exc()
+            kill_group(os.getpid())
 
     def _serve(self, slot: Slot) -> None:
         """Run what is on the desk, one after the other, until it is closed."""
@@ -136,7 +151,8 @@ class Child:
             if self._outgrown or not self._desk.begin(piece, slot):
                 return False
             self._channel.send(Started(piece.assignment.job.lease))
-            return True
+            # Had this thread stood still since, control would have given the job to somebody else.
+            return ticks() < piece.assignment.start_by + _WORD_SECONDS
 
         return begin
 
@@ -144,10 +160,13 @@ class Child:
         """Listen to control; end this process with all that it started when control is gone."""
         try:
             while not self._channel.closed:
-                ready, _, _ = select.select([self._channel], [], [], _LOOK_SECONDS)
+                look = _HURRIED_SECONDS if self._desk.hurries() else _LOOK_SECONDS
+                ready, _, _ = select.select([self._channel], [], [], look)
                 for message in self._channel.receive() if ready else ():
                     self._on_message[type(message)](message)
                 self._desk.end_untrusted()
+                if self._desk.outlived():
+                    break  # another worker may have the job now
                 for news in self._desk.news():
                     self._channel.send(news)
                 while self._sessions:
@@ -181,7 +200,10 @@ def _ignore(number: int, frame: object) -> None:
 
 def _end() -> NoReturn:
     """End now: threads that a handler left behind are not waited for."""
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    try:
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):  # closed by a handler
+                stream.flush()
+    finally:
+        os._exit(0)

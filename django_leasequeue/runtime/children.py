@@ -151,6 +151,8 @@ class Children(Crew):
 
     def _look_after(self, child: Handle) -> None:
         if child.retiring:
+            if not child.charges and ticks() - child.retired_at > _END_SECONDS:
+                child.kill()  # it could not end: what a handler has left holds it up
             return
         if child in self._alone:
             if child.ready and not child.charges:

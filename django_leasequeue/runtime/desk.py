@@ -27,6 +27,11 @@ class Piece:
         self.recalled = False
         self.told = False
 
+    def ends_before(self, moment: float) -> bool:
+        """Tell whether its handler runs, and the trust in its lease ends by then (ticks)."""
+        running = self.slot is not None and not self.hold.completed
+        return running and self.hold.trusted_until <= moment
+
 
 class Desk:
     """Shared by a child's reader and its slots."""
@@ -133,12 +138,28 @@ class Desk:
             return  # the handler has prolonged it meanwhile, and word of that is on its way
         self._end(piece, message.cause)
 
+    def hurries(self) -> bool:
+        """Tell whether the trust in a lease under which a handler runs ends within a second."""
+        soon = ticks() + 1.0
+        with self._changed:
+            return any(piece.ends_before(soon) for piece in self._pieces.values())
+
+    def outlived(self) -> bool:
+        """Tell whether a handler that was told to end runs on though its lease is over."""
+        now = ticks()
+        with self._changed:
+            return any(piece.told and piece.ends_before(now) for piece in self._pieces.values())
+
     def end_untrusted(self) -> None:
-        """End the attempts whose leases nobody has renewed in time: control may stand still."""
+        """End the attempts whose leases nobody has renewed in time: control may stand still.
+
+        A twelfth of the lease before its trust ends, so that a handler has some time to end.
+        """
+        now = ticks()
         with self._changed:
             pieces = list(self._pieces.values())
         for piece in pieces:
-            if not (piece.told or piece.hold.trusted or piece.hold.completed):
+            if not piece.told and piece.ends_before(now + piece.hold.seconds / 12):
                 self._end(piece, Cause.LOST)
 
     def _end(self, piece: Piece, cause: Cause) -> None:

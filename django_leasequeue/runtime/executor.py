@@ -35,11 +35,11 @@ from django_leasequeue.exceptions import (
     UnknownJobType,
 )
 from django_leasequeue.models import Job
-from django_leasequeue.outcomes import End, Outcome
+from django_leasequeue.outcomes import End, ErrorSummary, Outcome
 from django_leasequeue.registry import Declaration, registry
 from django_leasequeue.retry import as_seconds
 from django_leasequeue.runtime.aftermath import Ran, hears_of_deaths, hears_of_ends, tell_end
-from django_leasequeue.runtime.backoff import delay_after
+from django_leasequeue.runtime.backoff import delay_after, pure_delay_after
 from django_leasequeue.runtime.calling import call_failed, call_handler
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.context import JobContext
@@ -86,8 +86,17 @@ class Executor:
 
         Raises nothing. `settled` outcomes are committed already. Connections that the handler left
         unclean are discarded; a handler that left a transaction open has failed, for it was
-        rolled back.
+        rolled back. An end that cannot even be described, by an error object that raises whatever
+        is asked of it, is a failed attempt.
         """
+        try:
+            return self._execute(job, hold, limit)
+        except BaseException as error:  # noqa: BLE001  (a job whose end nobody hears of never ends)
+            self.interrupts.close()
+            self._error = self.ran = None
+            return _undescribed(error, job, hold)
+
+    def _execute(self, job: Claimed, hold: Hold, limit: float | None) -> Outcome:
         declaration = registry.get(job.job_type)
         context: JobContext | None = None
         started = False
@@ -117,6 +126,13 @@ class Executor:
         A malformed payload has no hook, for no handler could have run with it; nor has a job
         whose signature is not right, which nobody may have asked for. Raises nothing.
         """
+        try:
+            return self._bury(job, hold, limit, last)
+        except BaseException as error:  # noqa: BLE001  (as above)
+            self.interrupts.close()
+            return _undescribed(error, job, hold)
+
+    def _bury(self, job: Claimed, hold: Hold, limit: float | None, last: LastEnd) -> Outcome:
         declaration = registry.get(job.job_type)
         if declaration is None or (declaration.failed is None and not hears_of_deaths()):
             return Outcome(End.COMPLETED)
@@ -188,6 +204,27 @@ class Executor:
         return _from_error(error, job, declaration, context, started=True)
 
 
+def _undescribed(error: BaseException, job: Claimed, hold: Hold) -> Outcome:
+    """Return the end of an attempt whose error, or whose cleaning up, raised in its turn."""
+    if hold.completed:
+        return Outcome(End.COMPLETED, settled=True)
+    declaration = registry.get(job.job_type)
+    log_event(
+        "attempt_undescribed",
+        level=logging.ERROR,
+        job_id=job.job_id,
+        job_type=job.job_type,
+        error=type(error).__qualname__,
+    )
+    text = "UndescribedError: the attempt ended with an error that could not be described"
+    return Outcome(
+        End.FAILED,
+        delay=pure_delay_after(declaration, job.attempt),
+        error=ErrorSummary("UndescribedError", text),
+        bury=declaration is not None and declaration.failed is not None,
+    )
+
+
 def _shown(job: Claimed, payload: dict[str, Any] | None) -> Claimed:
     """Return the job; one whose payload was refused without its context, which is no better."""
     return job if payload is not None else replace(job, context="{}")
@@ -229,7 +266,8 @@ def _from_error(
     """Return the outcome that an exception stands for."""
     if context is not None and context.completed:
         # The job was done before this: nothing can take it back, so it is only worth a line.
-        _log_late(error, job)
+        if not isinstance(error, JobInterrupted):
+            _log_late(error, job)
         return Outcome(End.COMPLETED, settled=True)
     if isinstance(error, Skip):
         return Outcome(End.SKIPPED, reason=clean_text(error.reason))

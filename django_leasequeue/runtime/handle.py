@@ -65,6 +65,7 @@ class Handle:
         #: A handler has begun in it, or it has given a job back itself.
         self.worked = False
         self.retiring = False
+        self.retired_at = 0.0
         self.killed = False
         #: It has ended, and so has all that it was given.
         self.over = False
@@ -132,6 +133,7 @@ class Handle:
         """Let it end when it has nothing left to run; it is given nothing more."""
         if not self.retiring:
             self.retiring = True
+            self.retired_at = ticks()
             self.channel.send(Quit())
 
     def _overdue(self) -> Iterator[Ended]:
@@ -186,6 +188,8 @@ class Handle:
             case Started(lease) if lease in self.charges:
                 self.worked = True
                 self.charges[lease].start()
+            case Started(lease):  # too late: it has been given back
+                self.channel.send(Interrupt(lease, Cause.LOST))
             case Trust(until):
                 self._prolonged(until)
             case Report(lease, outcome, seconds, memory, listened) if lease in self.charges:

@@ -29,7 +29,9 @@ __all__ = ["fresh_context", "freshen_connections", "keep_signals", "left_open", 
 _START = contextvars.copy_context()
 # Apart, because code changes it in place: a copied Context refers to the same object.
 _DECIMAL = decimal.getcontext().copy()
-_NAMES = ("SIGTERM", "SIGINT", "SIGUSR1", "SIGALRM")
+_NAMES = (
+    "SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCHLD", "SIGPIPE"
+)  # fmt: skip
 _SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 _IDLE = 1.0
 
@@ -96,12 +98,25 @@ def left_open(*, irregular: bool) -> list[str]:
     """
     found: list[str] = []
     for connection in connections.all(initialized_only=True):
-        dirty = is_unfinished(connection)
+        dirty, closed = _unfinished(connection), _closed_behind(connection)
         if dirty:
             found.append(connection.alias)
-        if dirty or irregular or session_changed(connection):
+        if dirty or closed or irregular or session_changed(connection):
             _discard(connection)
     return found
+
+
+def _unfinished(connection: BaseDatabaseWrapper) -> bool:
+    try:
+        return is_unfinished(connection)
+    except Exception:  # noqa: BLE001  (of a session that a handler has closed behind Django's back)
+        return True
+
+
+def _closed_behind(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether the driver's connection is closed, of which Django knows nothing."""
+    raw = connection.connection
+    return raw is not None and bool(getattr(raw, "closed", 0) or not getattr(raw, "open", 1))
 
 
 def _discard(connection: BaseDatabaseWrapper) -> None:

@@ -91,14 +91,16 @@ def load() -> None:
 
 
 def _preload(path: str) -> None:
+    from django_leasequeue.runtime.orphans import kill_children_at_exit, lead_group
+
+    # It outlives a control process that is killed with its group, to bury the children's groups.
+    lead_group()
     # A terminal's Ctrl-C or a service manager's SIGTERM to the whole group is for control: without
     # the forkserver it could replace no child any more.
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     sys.path[:] = json.loads(path)
-    from django_leasequeue.runtime.orphans import kill_children_at_exit
-
     kill_children_at_exit()
     try:
         load()

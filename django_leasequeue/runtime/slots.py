@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -45,13 +46,17 @@ class Slot:
             jobs_claimed.tell(self._sender, worker=job.leased_by, jobs=[job])
         if not begin():
             return Report(job.lease, UNSTARTED)
-        began = time.monotonic()
+        began, process = time.monotonic(), os.getpid()
         listened = False
         if assignment.last is None:
             outcome = self.executor.execute(job, hold, assignment.limit)
             listened = self._keep(job.lease)
         else:
             outcome = self.executor.bury(job, hold, assignment.limit, assignment.last)
+        if os.getpid() != process:
+            # A copy that the handler forked and let run on: the original reports, and runs what
+            # waits. The copy has their memory, their sockets and no say.
+            os._exit(0)
         return Report(job.lease, outcome, time.monotonic() - began, resident_bytes(), listened)
 
     def _keep(self, lease: Lease) -> bool:

@@ -111,7 +111,7 @@ class Worker:
         parks = self.options.handled_only or get_conf().UNKNOWN_JOB_TYPES == "park"
         self.parking = Parking(self.queues, parks=parks)
         self.jobs_run = 0
-        self._held_up = False
+        self._held_up = self._buried = False
         self._began = ticks()
         self._connection: BaseDatabaseWrapper | None = None
 
@@ -270,7 +270,9 @@ class Worker:
         if self.renewer.failing or not room.free:
             return self._idle()
         self._held_up = False
-        burial = self.burials.take(self.connection)
+        skipped = self._buried  # hooks and handlers take turns where both wait
+        burial = None if skipped else self.burials.take(self.connection)
+        self._buried = burial is not None
         if burial is not None:
             self.crew.give([burial])
             return 0
@@ -278,6 +280,8 @@ class Worker:
         self._wake(room)
         charges = self.intake.take(self.connection, room)
         self.outage.over()
+        if not charges and skipped:
+            return 0
         if not charges and (pulled or self._is_drained()):
             # What was just pulled, or enqueued by the jobs just waited for, may be in lanes not
             # known yet. If not, and it is for later or for others, the source may have more.
