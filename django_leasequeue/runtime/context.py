@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
-from django.db import connections
+from django.db import connections, transaction
 
 from django_leasequeue.codec import decode_payload, encode
 from django_leasequeue.conf import get_conf
@@ -107,7 +108,7 @@ class JobContext:
     @property
     def leased_until(self) -> datetime:
         """Until when the lease is trusted without another renewal, by this host's clock."""
-        return datetime.now(UTC) + timedelta(seconds=self._hold.trusted_until - ticks())
+        return datetime.now(UTC) + timedelta(seconds=self._hold.until - ticks())
 
     @property
     def deadline(self) -> datetime | None:
@@ -138,8 +139,13 @@ class JobContext:
         since = ticks()
         with connection.cursor() as cursor:
             save_checkpoint(connection, cursor, self._job.lease, text, self._job.seconds)
-        self._hold.prolong(since)
+        # What is rolled back has prolonged nothing, and is no checkpoint.
+        transaction.on_commit(partial(self._saved, text, since), using=self._alias)
+
+    def _saved(self, text: str, since: float) -> None:
         self._checkpoint = text
+        self._hold.prolong(since)
+        self._hold.let_go(committed=True)
 
     def ensure_lease(self) -> None:
         """Raise LeaseLost when the lease is lost or can no longer be trusted; asks no database."""

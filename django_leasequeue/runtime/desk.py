@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from django_leasequeue.core.lease import Lease
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.holds import Hold
-from django_leasequeue.runtime.messages import Ack, Assignment, Cause, Interrupt, Progress, Trust
+from django_leasequeue.runtime.messages import (
+    Ack,
+    Assignment,
+    Cause,
+    Holding,
+    Interrupt,
+    Progress,
+    Trust,
+)
 from django_leasequeue.runtime.slots import Slot
 
 __all__ = ["Desk", "Piece"]
@@ -23,6 +31,7 @@ class Piece:
         self.hold = Hold(assignment.job.lease, assignment.job.seconds)
         #: Until when control trusts the lease, as far as it is known here.
         self.known_until = self.hold.trusted_until = assignment.trusted_until
+        self.known_held = 0.0
         self.slot: Slot | None = None
         self.recalled = False
         self.told = False
@@ -30,7 +39,7 @@ class Piece:
     def ends_before(self, moment: float) -> bool:
         """Tell whether its handler runs, and the trust in its lease ends by then (ticks)."""
         running = self.slot is not None and not self.hold.completed
-        return running and self.hold.trusted_until <= moment
+        return running and self.hold.until <= moment
 
 
 class Desk:
@@ -112,15 +121,19 @@ class Desk:
                     piece.known_until = until
                     piece.hold.trusted_until = max(until, piece.hold.trusted_until)
 
-    def news(self) -> list[Trust | Progress]:
+    def news(self) -> list[Trust | Holding | Progress]:
         """Return what handlers have prolonged, and told of their progress, since the last call."""
         with self._changed:
             pieces = list(self._pieces.values())
             prolonged = [p for p in pieces if p.hold.trusted_until > p.known_until]
             for piece in prolonged:
                 piece.known_until = piece.hold.trusted_until
+            holding = [p for p in pieces if p.hold.held_until != p.known_held]
+            for piece in holding:
+                piece.known_held = piece.hold.held_until
         until = tuple((piece.hold.lease, piece.known_until) for piece in prolonged)
-        found: list[Trust | Progress] = [Trust(until)] if until else []
+        found: list[Trust | Holding | Progress] = [Trust(until)] if until else []
+        found += [Holding(piece.hold.lease, piece.known_held) for piece in holding]
         for hold in [piece.hold for piece in pieces]:
             told = hold.told  # another thread may leave the next one meanwhile
             if told is not None and told is not hold.shown:
@@ -134,7 +147,9 @@ class Desk:
             piece = self._pieces.get(message.lease)
         if piece is None:
             return
-        if message.cause is Cause.LOST and piece.hold.trusted_until > piece.known_until:
+        if message.cause is Cause.LOST and piece.hold.until > max(
+            piece.known_until, piece.known_held
+        ):
             return  # the handler has prolonged it meanwhile, and word of that is on its way
         self._end(piece, message.cause)
 

@@ -33,6 +33,10 @@ class Deed(Protocol):
     def job(self) -> Claimed:
         """The job under whose lease it is done."""
 
+    @property
+    def hold(self) -> Hold:
+        """The hold on that lease."""
+
     def begin(self, connection: BaseDatabaseWrapper) -> None:
         """Before the block."""
 
@@ -81,6 +85,7 @@ def fenced(deed: Deed, alias: str, interrupts: Interrupts) -> Iterator[None]:
             raise
         committed.append(True)
     finally:
+        deed.hold.let_go(committed=bool(committed))
         if committed:
             deed.committed()
         if held_back:

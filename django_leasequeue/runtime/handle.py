@@ -19,6 +19,7 @@ from django_leasequeue.runtime.messages import (
     Acks,
     Assigned,
     Cause,
+    Holding,
     Interrupt,
     Progress,
     Quit,
@@ -190,8 +191,8 @@ class Handle:
                 self.charges[lease].start()
             case Started(lease):  # too late: it has been given back
                 self.channel.send(Interrupt(lease, Cause.LOST))
-            case Trust(until):
-                self._prolonged(until)
+            case Trust() | Holding():
+                self._prolonged(message)
             case Report(lease, outcome, seconds, memory, listened) if lease in self.charges:
                 self.worked = True
                 self.memory = memory or self.memory
@@ -199,15 +200,19 @@ class Handle:
                     self._listened.add(lease)
                 yield Ended(self._drop(lease), outcome, seconds)
 
-    def _prolonged(self, until: Sequence[tuple[Lease, float]]) -> None:
+    def _prolonged(self, message: Trust | Holding) -> None:
         """Trust leases as far as handlers have prolonged them, in transactions of their own."""
-        for lease, moment in until:
+        pairs = message.until if isinstance(message, Trust) else (message,)
+        for lease, until in pairs:
             charge = self.charges.get(lease)
             if charge is None:
                 continue
-            charge.hold.trusted_until = max(moment, charge.hold.trusted_until)
-            self._trusted[lease] = charge.hold.trusted_until
-            if charge.cause is Cause.LOST and not charge.hold.lost:
+            if isinstance(message, Holding):
+                charge.hold.held_until = until
+            else:
+                charge.hold.trusted_until = max(until, charge.hold.trusted_until)
+                self._trusted[lease] = charge.hold.trusted_until
+            if charge.cause is Cause.LOST and charge.hold.trusted:
                 charge.cause = None
 
     def _rest(self) -> Iterator[Ended]:

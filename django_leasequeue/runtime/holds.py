@@ -34,7 +34,10 @@ class Told(NamedTuple):
 
 @dataclass(slots=True)
 class Hold:
-    """A lease in this worker's hands; `trusted_until` and `renew_at` are in ticks.
+    """A lease in this worker's hands; `trusted_until`, `held_until`, `renew_at` are in ticks.
+
+    `held_until` is further than `trusted_until` while a transaction of the handler's has locked
+    the row and prolonged the lease: that is seen, and counts, at its commit only.
 
     `lost` is a lease that somebody else has ended, `cancelled` says that an operator did, and
     `completed` that the handler has completed the job itself: no lease is needed any more. `told`
@@ -45,6 +48,7 @@ class Hold:
     seconds: float
     trusted_until: float = 0.0
     renew_at: float = 0.0
+    held_until: float = 0.0
     job_type: str = ""
     since: datetime = field(default_factory=lambda: datetime.now(UTC))
     lost: bool = False
@@ -63,17 +67,28 @@ class Hold:
 
         Its row is locked meanwhile: nobody can renew the lease, and nobody can take the job.
         """
-        self.trusted_until = max(self.trusted_until, since + self.seconds * (1 - _MARGIN))
+        self.held_until = since + self.seconds * (1 - _MARGIN)
+
+    def let_go(self, *, committed: bool) -> None:
+        """The handler's transaction has ended: the lease is prolonged, or it never was."""
+        if committed:
+            self.trusted_until = max(self.trusted_until, self.held_until)
+        self.held_until = 0.0
+
+    @property
+    def until(self) -> float:
+        """Until when, in ticks, nobody else can have the job."""
+        return max(self.trusted_until, self.held_until)
 
     @property
     def trusted(self) -> bool:
         """Tell whether this worker may still act under the lease."""
-        return not self.lost and ticks() < self.trusted_until
+        return not self.lost and ticks() < self.until
 
     @property
     def ending(self) -> bool:
         """Tell whether the trust ends within the longest wait for the database, and a kill's."""
-        return 0 < self.trusted_until - ticks() < self.seconds * _ENDING
+        return 0 < self.until - ticks() < self.seconds * _ENDING
 
     def tell(self, told: Told) -> None:
         """Leave the newest progress of the handler, from any thread."""

@@ -28,7 +28,7 @@ class Limits:
             return Cause.TIMEOUT if charge.overdue(now) else Cause.ABORT if abort else None
         if hold.cancelled:
             return Cause.CANCELLED
-        if hold.lost or now >= hold.trusted_until - self._patience(hold):
+        if hold.lost or now >= hold.until - self._patience(hold):
             return Cause.LOST
         if charge.overdue(now):
             return Cause.TIMEOUT
@@ -41,7 +41,7 @@ class Limits:
         due = charge.told_at + self._patience(charge.hold)
         hold = charge.hold
         if not (hold.lost or hold.cancelled or hold.completed):
-            due = min(due, hold.trusted_until)
+            due = min(due, hold.until)
         return now >= due
 
     def _patience(self, hold: Hold) -> float:

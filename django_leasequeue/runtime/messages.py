@@ -24,6 +24,7 @@ __all__ = [
     "Assigned",
     "Assignment",
     "Cause",
+    "Holding",
     "Interrupt",
     "Progress",
     "Quit",
@@ -82,6 +83,13 @@ class Trust(NamedTuple):
     """
 
     until: tuple[tuple[Lease, float], ...]
+
+
+class Holding(NamedTuple):
+    """From a child: until when, in ticks, a handler's transaction has this job; 0 when it ended."""
+
+    lease: Lease
+    until: float
 
 
 class Interrupt(NamedTuple):

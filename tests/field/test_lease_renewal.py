@@ -26,9 +26,12 @@ def ran_out(job_id: int) -> bool:
 
 
 def outlast(job_id: int) -> None:
-    """Go on until the lease has run out, though the worker's interrupt comes before that."""
+    """Go on until the lease has run out, though the worker's interrupt comes before that.
+
+    Not in the middle of a statement, which would leave the session unfit for the next.
+    """
     with suppress(LeaseLost):
-        wait_until(lambda: ran_out(job_id))
+        wait_until(lambda: None, timeout=20)
     wait_until(lambda: ran_out(job_id))
 
 

@@ -113,7 +113,8 @@ def test_told_to_end_between_the_last_statement_and_the_commits_answer(
     assert gate("a").said("told")
     assert not gate("a").said("went on")
     assert worker.named("job_completed", job_id=job_id)
-    assert worker.named("handler_failed_after_completion", error="JobTimeout")
+    # It was the worker's own interrupt that came after it: no fault of the handler's.
+    assert not worker.named("handler_failed_after_completion")
     assert not worker.named("job_timed_out")
     assert (rows.job(job_id).status, rows.outcomes(job_id)) == ("done", ["completed"])
     assert GeneratedReport.objects.count() == 1
