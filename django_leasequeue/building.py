@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from typing import (
@@ -120,7 +120,7 @@ def _leaf(kind: Any, value: Any, where: str) -> Any:
     _wanted(isinstance(value, str) or is_enum, value, where, _text(kind))
     try:
         return convert(value)
-    except (ValueError, InvalidOperation):
+    except Exception:  # noqa: BLE001  (a project's Enum may raise what quotes the value)
         raise Misfit(f"{where or 'it'} must be {_text(kind)}") from None
 
 
@@ -224,7 +224,7 @@ def _model(kind: Any, value: Any, where: str) -> Any:
         return built
     try:
         return kind(**built)
-    except (TypeError, ValueError) as error:  # what its __post_init__ checks
+    except Exception as error:  # noqa: BLE001  (its __post_init__ is the project's code)
         raise Misfit(f"{where or kind.__name__} was refused: {type(error).__name__}") from None
 
 
@@ -245,6 +245,8 @@ def _validated(kind: Any, value: Any, where: str) -> Any:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         prefix = (where,) if where else ()
         problems = [(".".join(map(str, (*prefix, *item["loc"]))), item["type"]) for item in found]
+    except Exception as error:  # noqa: BLE001  (a validator of the project's may raise anything)
+        raise Misfit(f"{where or kind.__name__} was refused: {type(error).__name__}") from None
     raise Misfit(*(f"{place or kind.__name__}: {what}" for place, what in problems))
 
 

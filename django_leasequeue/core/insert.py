@@ -173,7 +173,10 @@ def _holder(
 
 
 def replace_ready(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
-    """Make a ready job what the request says; return False when it is not ready any more."""
+    """Make a ready job what the request says; return False when it is not ready any more.
+
+    Nothing of earlier attempts at the old payload counts: neither counters nor checkpoint.
+    """
     dialect = dialect_for(connection)
     available, available_params = _time(dialect, request.available, dialect.stamp)
     expires, expires_params = _time(dialect, request.expires, "NULL")
@@ -183,6 +186,8 @@ def replace_ready(connection: BaseDatabaseWrapper, request: Request, job_id: int
                 "replace",
                 f"UPDATE leasequeue_job SET job_type = %s, payload = {dialect.json_param}, "
                 f"priority = %s, max_attempts = %s, max_crashes = %s, timeout = %s, "
+                "attempts = 0, crashes = 0, releases = 0, last_error = '', fingerprint = '', "
+                "checkpoint = NULL, progress = NULL, "
                 f"payload_version = %s, context = {dialect.json_param}, signature = %s, "
                 f"available_at = {available}, expires_at = {expires}, "
                 f"updated_at = {dialect.stamp} WHERE id = %s "

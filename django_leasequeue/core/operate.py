@@ -26,7 +26,7 @@ from django_leasequeue.core.operating import (
 )
 from django_leasequeue.core.payloads import Columns, payload_columns
 from django_leasequeue.core.recover import BATCH, recover_batch
-from django_leasequeue.core.request import build_request
+from django_leasequeue.core.request import checked_moment, checked_queue
 from django_leasequeue.core.transaction import marks, tagged
 from django_leasequeue.models import Queue
 from django_leasequeue.outcomes import End
@@ -93,7 +93,7 @@ def reschedule(
 
     Returns the ids that were rescheduled. Raises EnqueueError for a time that cannot be stored.
     """
-    wanted = build_request("reschedule", delay=delay, run_after=run_after).available
+    wanted = checked_moment(delay, run_after)
 
     def move(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequence[Row]) -> Ids:
         dialect = dialect_for(connection)
@@ -114,7 +114,7 @@ def pause(queue: str, *, by: str = "", reason: str = "", using: str | None = Non
     Returns False when it was paused already (who and why stay as they were).
     """
     alias = using or get_conf().DATABASE
-    name = build_request("pause", queue=queue).queue
+    name = checked_queue(queue)
     with transaction.atomic(using=alias):
         row, _made = Queue.objects.using(alias).get_or_create(name=name)
         held = Queue.objects.using(alias).filter(pk=row.pk, paused_at=None)

@@ -51,6 +51,8 @@ def payload_columns(
     request = sign_request(replace(request, idempotency_key=job.idempotency_key, context=context))
     json_param = dialect_for(connection).json_param
     return Columns(
-        f", payload = {json_param}, payload_version = %s, signature = %s",
+        # A checkpoint is a place in the old payload.
+        f", payload = {json_param}, payload_version = %s, signature = %s, "
+        "checkpoint = NULL, progress = NULL",
         (request.payload, request.payload_version, request.signature),
     )

@@ -18,7 +18,16 @@ from django_leasequeue.exceptions import EnqueueError, RejectedJob
 from django_leasequeue.registry import registry
 from django_leasequeue.retry import as_seconds
 
-__all__ = ["Conflict", "KeyUntil", "Options", "OptionsUsing", "Request", "build_request"]
+__all__ = [
+    "Conflict",
+    "KeyUntil",
+    "Options",
+    "OptionsUsing",
+    "Request",
+    "build_request",
+    "checked_moment",
+    "checked_queue",
+]
 
 Conflict = Literal["return", "replace", "raise"]
 
@@ -112,8 +121,6 @@ def build_request(
     Raises EnqueueError, and TypeError for arguments that exclude each other. The messages name
     the argument and never show payload values.
     """
-    if delay is not None and run_after is not None:
-        raise TypeError("give delay or run_after, not both")
     declared, name = _declaration(job_type)
     conf = get_conf()
     encoded, arguments = _payload(declared, name, payload, conf.MAX_PAYLOAD_BYTES)
@@ -125,7 +132,7 @@ def build_request(
     wanted_crashes = _first(declared and declared.max_crashes, conf.MAX_CRASHES)
     return Request(
         job_type=_name("job type", name, 255),
-        queue=_name("queue", _first(queue, declared and declared.queue, "default"), 64),
+        queue=checked_queue(_first(queue, declared and declared.queue, "default")),
         payload=encoded,
         idempotency_key=idempotency_key,
         live_key=live_key,
@@ -134,15 +141,28 @@ def build_request(
         priority=_whole("priority", _first(priority, declared and declared.priority, 0), -100, 100),
         max_attempts=_whole("max_attempts", wanted_attempts, 1, 32_767),
         max_crashes=_whole("max_crashes", wanted_crashes, 1, 32_767),
-        available=_moment("run_after", run_after)
-        if run_after is not None
-        else _span("delay", delay),
+        available=checked_moment(delay, run_after),
         expires=_moment("expires", expires)
         if isinstance(expires, datetime)
         else _span("expires", expires),
         timeout=_timeout(timeout),
         payload_version=declared.version if declared else 1,
     )
+
+
+def checked_queue(queue: Any) -> str:
+    """Return a queue's name; raise EnqueueError when it can be none."""
+    return _name("queue", queue, 64)
+
+
+def checked_moment(delay: Any, run_after: Any) -> datetime | float | None:
+    """Return when a job is due: an aware datetime, seconds from now, or None for now.
+
+    Raises EnqueueError for what is no such moment, and TypeError when both are given.
+    """
+    if delay is not None and run_after is not None:
+        raise TypeError("give delay or run_after, not both")
+    return _moment("run_after", run_after) if run_after is not None else _span("delay", delay)
 
 
 def _declaration(job_type: str | Declaration) -> tuple[Declaration | None, str]:

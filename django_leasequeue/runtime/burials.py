@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_leasequeue.core.attempts import last_end
 from django_leasequeue.core.bury import close_burial, postpone_burial, take_burials
 from django_leasequeue.events import log_event
+from django_leasequeue.exceptions import UnknownJobType
 from django_leasequeue.outcomes import End
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.aftermath import hears_of_deaths
@@ -85,6 +86,10 @@ class Burials:
             return
         if not outcome.started:  # a stop came first: no try, or three of them would be all
             postpone_burial(connection, job.lease, 0, tried=False)
+            return
+        if outcome.error is not None and outcome.error.error_class == UnknownJobType.__qualname__:
+            # The payload is newer than this worker's code: its hook is for one with newer code.
+            postpone_burial(connection, job.lease, _TRY_AGAIN, tried=False)
             return
         postpone_burial(connection, job.lease, _TRY_AGAIN)
         log_event(
