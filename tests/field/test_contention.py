@@ -136,6 +136,8 @@ def test_four_processes_and_a_writer_on_one_file(queue_db, worker_process):
         "job_completed",
         "worker_stopped",
     }
-    assert set(Job.objects.values_list("status", "claims")) == {("done", 1)}
+    # A claim ahead that was given back before its start is no run.
+    assert set(Job.objects.values_list("status", "attempts")) == {("done", 1)}
+    assert JobAttempt.objects.count() == EACH
     reports = GeneratedReport.objects.exclude(tenant_id="web").values_list("tenant_id", flat=True)
     assert sorted(reports) == sorted(f"job-{job_id}" for job_id in ids)

@@ -64,7 +64,7 @@ def test_a_child_is_replaced_after_its_share_of_jobs(queue_db, worker_process):
     pids = Counter(Job.objects.filter(status="done").values_list("result", flat=True))
     assert sum(pids.values()) == 23
     assert max(pids.values()) <= 5
-    assert set(Job.objects.values_list("attempts", "claims")) == {(1, 1)}
+    assert set(Job.objects.values_list("attempts", flat=True)) == {1}
     assert not worker.named("job_crashed")
 
 
