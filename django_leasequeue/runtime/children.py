@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django_leasequeue.runtime.charges import Charge, Ended
@@ -76,7 +77,7 @@ class Children(Crew):
             )
         staying = [child for child in self._children if not child.retiring]
         for _ in range(self._rules.processes - len(staying)):
-            self._children.append(Handle(self._plan))
+            self._children.append(self._new_child())
         free = ahead = 0
         for child in self._takers():
             room = self._room(child)
@@ -85,6 +86,13 @@ class Children(Crew):
             waiting = max(0, len(child.charges) - self._rules.threads)
             ahead += max(0, min(room - now, self._share() - waiting))
         return Capacity(max(0, free - len(self._alone)), ahead)
+
+    def _new_child(self) -> Handle:
+        """Start a child. When the forkserver has just died, another try starts another one."""
+        for _ in range(_MOST_FAILURES):
+            with suppress(EOFError, OSError):
+                return Handle(self._plan)
+        raise CrewFailed("no child can be started: the forkserver ends as soon as it is asked")
 
     def _takers(self) -> list[Handle]:
         """Return the children that may be given a job, the idlest first."""
@@ -122,7 +130,7 @@ class Children(Crew):
 
     def _give_alone(self, charge: Charge) -> None:
         """Start a child for one job that crashed before: it can harm no other there."""
-        child = Handle(self._plan)
+        child = self._new_child()
         self._alone.append(child)
         child.give([charge], within=_BOOT_SECONDS)
 

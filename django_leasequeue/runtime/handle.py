@@ -56,8 +56,12 @@ class Handle:
         self._process = context.Process(
             target=start_child, args=(theirs, plan), name="leasequeue-child"
         )
-        with theirs, announced(), without_main():
-            self._process.start()
+        try:
+            with theirs, announced(), without_main():
+                self._process.start()
+        except BaseException:
+            ours.close()
+            raise
         self.charges: dict[Lease, Charge] = {}
         #: The latest session of each of its threads: numbers of older ones may be others' by now.
         self.sessions: dict[int, int] = {}
