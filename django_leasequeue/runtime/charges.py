@@ -31,6 +31,7 @@ class Charge:
     started_at: float | None = None
     cause: Cause | None = None
     told_at: float = 0.0
+    ended_at: float = 0.0
 
     @property
     def job(self) -> Claimed:

@@ -52,6 +52,7 @@ class Settlements:
 
     def add(self, ended: Ended) -> None:
         """Take an attempt that has ended."""
+        ended.charge.ended_at = ticks()
         self._waiting.append(ended)
         self._again_at = min(self._again_at, ticks())
 
@@ -70,7 +71,7 @@ class Settlements:
             group, waiting = waiting[:_MOST], waiting[_MOST:]
             try:
                 results = _settle(connection, group)
-            except Exception:
+            except Exception:  # whatever it is, it is counted here and decided by the loop
                 self._give_up()
                 raise
             self._failing_since = None
@@ -98,7 +99,7 @@ class Settlements:
         self._failing_since = self._failing_since or now
         kept = []
         for ended in self._waiting:
-            if now - self._failing_since < ended.charge.hold.seconds:
+            if now - max(self._failing_since, ended.charge.ended_at) < ended.charge.hold.seconds:
                 kept.append(ended)
             else:
                 ending = Ending(ended.charge.job.lease, ended.outcome)
