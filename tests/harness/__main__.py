@@ -95,7 +95,8 @@ def _test(options: argparse.Namespace) -> int:
             for row, item in enumerate(environments)
             for column, name in enumerate(databases.names)
         ]
-        suite.run_all(runs, options.pytest)
+        # Those with the long process tests first, so that none of them is left alone at the end.
+        suite.run_all(sorted(runs, key=lambda run: len(run.left_out)), options.pytest)
     suite.print_table(runs)
     return _verdict(runs, [name for name in options.pythons if name not in programs])
 

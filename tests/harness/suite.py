@@ -1,7 +1,12 @@
-"""Running the suite: pytest once for each environment and database, two at a time."""
+"""Running the suite: pytest once for each environment and database, two at a time.
+
+Tests that failed there run once more, alone: on a machine that is full of workers and servers, a
+process that gets no processor for seconds is not what they are about. Both runs are printed.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +22,8 @@ from tests.harness.venvs import CHECKOUT
 
 AT_ONCE = 2
 LIMIT_SECONDS = 30 * 60
+#: More failures in one run than this have a cause of their own.
+MOST_REPEATED = 3
 
 
 @dataclass
@@ -34,13 +41,18 @@ class Run:
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     started: float = 0.0
     output: Path = Path()
+    cache: Path = Path()
+    #: The tests that failed while other runs went on, and passed alone.
+    repeated: list[str] = field(default_factory=list)
 
     @property
     def state(self) -> str:
-        """How it went, in one word."""
+        """How it went, in a word or three."""
         if self.skipped:
             return "SKIPPED"
-        return "ok" if self.code == 0 else "FAILED"
+        if self.code != 0:
+            return "FAILED"
+        return "ok when repeated" if self.repeated else "ok"
 
 
 def run_all(runs: list[Run], arguments: list[str]) -> None:
@@ -56,9 +68,22 @@ def run_all(runs: list[Run], arguments: list[str]) -> None:
                     active.remove(run)
                     _finish(run)
                 time.sleep(0.1)
+            for run in runs:
+                if failed := _to_repeat(run):
+                    run.repeated = failed
+                    first = run.closing
+                    active.append(_start(run, Path(folder), [*arguments, "--last-failed"]))
+                    _wait(run)
+                    run.closing = f"{first}; alone: {run.closing}"
         finally:
             for run in active:
                 _abort(run)
+
+
+def _wait(run: Run) -> None:
+    while not _ended(run):
+        time.sleep(0.1)
+    _finish(run)
 
 
 def _start(run: Run, folder: Path, arguments: list[str]) -> Run:
@@ -66,7 +91,8 @@ def _start(run: Run, folder: Path, arguments: list[str]) -> Run:
     run.output = folder / f"{run.title.replace(' ', '-')}.txt"
     run.started = time.monotonic()
     # Two runs at once would write one .pytest_cache.
-    command = [str(run.program), "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    run.cache = folder / f"{run.output.stem}-cache"
+    command = [str(run.program), "-m", "pytest", "-o", f"cache_dir={run.cache}", *arguments]
     command += [f"--ignore={folder}" for folder in run.left_out]
     with run.output.open("wb") as output:
         run.process = subprocess.Popen(
@@ -99,6 +125,17 @@ def _finish(run: Run) -> None:
     print(text, flush=True)
 
 
+def _to_repeat(run: Run) -> list[str]:
+    """Return the few tests that failed in a run that ended by itself, else nothing."""
+    if run.skipped or run.code != 1:
+        return []
+    try:
+        failed = json.loads((run.cache / "v/cache/lastfailed").read_text())
+    except FileNotFoundError:
+        return []
+    return sorted(failed) if len(failed) <= MOST_REPEATED else []
+
+
 def _abort(run: Run) -> None:
     """Let pytest tear its fixtures down, then end what is left of it."""
     assert run.process
@@ -122,3 +159,6 @@ def print_table(runs: list[Run]) -> None:
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths)]
         print("  ".join([*cells, row[4].splitlines()[0] if row[4] else ""]).rstrip(), flush=True)
+    for run in runs:
+        for test in run.repeated:
+            print(f"{run.title}: failed beside other runs: {test}", flush=True)
