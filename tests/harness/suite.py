@@ -1,4 +1,4 @@
-"""Running the suite: pytest once for each environment and database, two at a time.
+"""Running the suite: pytest once for each environment and database, three at a time.
 
 Tests that failed there run once more, alone: on a machine that is full of workers and servers, a
 process that gets no processor for seconds is not what they are about. Both runs are printed.
@@ -20,7 +20,7 @@ from tests.harness.problems import say
 from tests.harness.tied import tied
 from tests.harness.venvs import CHECKOUT
 
-AT_ONCE = 2
+AT_ONCE = 3
 LIMIT_SECONDS = 30 * 60
 #: More failures in one run than this have a cause of their own.
 MOST_REPEATED = 3
@@ -90,7 +90,7 @@ def _start(run: Run, folder: Path, arguments: list[str]) -> Run:
     say(f"{run.title}: started")
     run.output = folder / f"{run.title.replace(' ', '-')}.txt"
     run.started = time.monotonic()
-    # Two runs at once would write one .pytest_cache.
+    # Several runs at once would write one .pytest_cache.
     run.cache = folder / f"{run.output.stem}-cache"
     command = [str(run.program), "-m", "pytest", "-o", f"cache_dir={run.cache}", *arguments]
     command += [f"--ignore={folder}" for folder in run.left_out]
