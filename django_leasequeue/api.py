@@ -23,7 +23,7 @@ __all__ = ["JobType", "job"]
 class JobType(Declaration):
     """A declared handler. Calling it calls the plain function; `enqueue` makes a job of it."""
 
-    options: OptionsUsing = field(default_factory=OptionsUsing)
+    options: OptionsUsing = field(default_factory=OptionsUsing, repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.handler(*args, **kwargs)

@@ -6,7 +6,6 @@ fields, never values.
 
 from __future__ import annotations
 
-import json
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -28,7 +27,10 @@ from typing import (
 )
 from uuid import UUID
 
-__all__ = ["Misfit", "as_json", "build", "has_model", "is_model", "resolved"]
+from django_leasequeue.misfits import Misfit, unknown_fields
+from django_leasequeue.pydantics import dumped, is_pydantic, validated
+
+__all__ = ["as_json", "build", "has_model", "is_model", "resolved"]
 
 _PLAIN: dict[Any, tuple[type, ...]] = {str: (str,), int: (int,), float: (int, float), bool: (bool,)}
 _TEXTS: dict[Any, Callable[[str], Any]] = {
@@ -37,16 +39,6 @@ _TEXTS: dict[Any, Callable[[str], Any]] = {
     UUID: UUID,
     Decimal: Decimal,
 }
-_MOST_PROBLEMS = 10
-
-
-class Misfit(Exception):
-    """The value is none of its annotation; the text names fields and what they must be."""
-
-    def __init__(self, *problems: str) -> None:
-        more = "; …" if len(problems) > _MOST_PROBLEMS else ""
-        super().__init__("; ".join(problems[:_MOST_PROBLEMS]) + more)
-        self.problems = problems
 
 
 def resolved(annotations: Mapping[str, Any], names: dict[str, Any]) -> dict[str, Any]:
@@ -65,18 +57,13 @@ def is_model(kind: Any) -> bool:
     """Tell whether a value of this type is built from a JSON object: see `build`."""
     origin = get_origin(kind) or kind
     return isinstance(origin, type) and (
-        is_dataclass(origin) or is_typeddict(origin) or _is_pydantic(origin)
+        is_dataclass(origin) or is_typeddict(origin) or is_pydantic(origin)
     )
 
 
 def has_model(kind: Any) -> bool:
     """Tell whether a model is in the annotation: `list[Line]` and `Order | None` have one."""
     return is_model(kind) or any(map(has_model, get_args(kind)))
-
-
-def _is_pydantic(kind: Any) -> bool:
-    # pydantic's dataclasses, too; classes of pydantic 1 have none.
-    return isinstance(kind, type) and hasattr(kind, "__pydantic_validator__")
 
 
 def build(kind: Any, value: Any, where: str = "") -> Any:
@@ -153,8 +140,9 @@ def _container(kind: Any, inner: tuple[Any, ...], value: Any, where: str) -> Any
     if kind is list:
         parts = {f"{where}[{number}]": item for number, item in enumerate(value)}
         return list(_each({place: (inner[0], item) for place, item in parts.items()}).values())
-    kinds = {key: (inner[1], item) for key, item in value.items()}
-    return _each(kinds, f"{where}." if where else "")
+    entries = enumerate(value.values())
+    built = _each({f"{where}[entry {number}]": (inner[1], item) for number, item in entries})
+    return dict(zip(value, built.values(), strict=True))
 
 
 def _each(parts: Mapping[str, tuple[Any, Any]], prefix: str = "") -> dict[str, Any]:
@@ -210,15 +198,16 @@ def _is_required(item: Field[Any]) -> bool:
 
 
 def _model(kind: Any, value: Any, where: str) -> Any:
-    if _is_pydantic(kind):
-        return _validated(kind, value, where)
+    if is_pydantic(kind):
+        return validated(kind, value, where)
     _wanted(isinstance(value, dict), value, where, "an object")
     kinds, required = _members(kind)
     prefix = f"{where}." if where else ""
-    missing = [f"{prefix}{name} is missing" for name in kinds if name in required - set(value)]
-    unknown = [f"{prefix}{name[:40]} is unknown" for name in value if name not in kinds]
-    if missing or unknown:
-        raise Misfit(*missing, *unknown)
+    problems = [f"{prefix}{name} is missing" for name in kinds if name in required - set(value)]
+    if unknown := value.keys() - kinds.keys():
+        problems.append(f"{where}: " * bool(where) + unknown_fields(len(unknown), kinds))
+    if problems:
+        raise Misfit(*problems)
     built = _each({name: (kinds[name], item) for name, item in value.items()}, prefix)
     if is_typeddict(kind):
         return built
@@ -228,36 +217,14 @@ def _model(kind: Any, value: Any, where: str) -> Any:
         raise Misfit(f"{where or kind.__name__} was refused: {type(error).__name__}") from None
 
 
-@lru_cache(maxsize=1024)
-def _adapter(kind: Any) -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
-
-
-def _validated(kind: Any, value: Any, where: str) -> Any:
-    from pydantic import ValidationError
-
-    try:
-        return _adapter(kind).validate_json(json.dumps(value))
-    except ValidationError as error:
-        # Its messages may quote values; where and what kind of error it is says enough.
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        prefix = (where,) if where else ()
-        problems = [(".".join(map(str, (*prefix, *item["loc"]))), item["type"]) for item in found]
-    except Exception as error:  # noqa: BLE001  (a validator of the project's may raise anything)
-        raise Misfit(f"{where or kind.__name__} was refused: {type(error).__name__}") from None
-    raise Misfit(*(f"{place or kind.__name__}: {what}" for place, what in problems))
-
-
 def as_json(value: Any) -> Any:  # noqa: PLR0911  (a table of types)
     """Return typed values, at any depth, as the JSON data that `build` makes them of.
 
     What it does not know is left as it is.
     """
     kind: Any = type(value)
-    if _is_pydantic(kind):
-        return _adapter(kind).dump_python(value, mode="json", by_alias=True, round_trip=True)
+    if is_pydantic(kind):
+        return dumped(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {
             item.name: as_json(getattr(value, item.name)) for item in fields(value) if item.init

@@ -39,45 +39,74 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
-def _check(value: Any, where: str, depth: int, seen: tuple[int, ...]) -> None:  # noqa: C901  (a table of types)
-    """Raise ValueError or TypeError naming the place of the first value that cannot be stored."""
+class _Refused(Exception):
+    """A value cannot be stored; `places` lead to it, and are only made when there is one."""
+
+    def __init__(self, kind: type[Exception], text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+        self.places: list[str] = []
+
+    def told(self, what: str) -> Exception:
+        """Return the error, of the kind that callers know, with the place."""
+        return self.kind(f"{what}{''.join(reversed(self.places))} {self.text}")
+
+
+def _check(value: Any, depth: int, seen: tuple[int, ...], names: Collection[str] = ()) -> None:
+    """Raise _Refused for the first value that cannot be stored."""
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
         if _UNSTORABLE.search(value):
-            raise ValueError(f"{where} holds a NUL character or a lone surrogate")
+            raise _Refused(ValueError, "holds a NUL character or a lone surrogate")
     elif isinstance(value, int):
         if not _INT_MIN <= value <= _INT_MAX:
-            raise ValueError(f"{where} is an integer outside the 64 bit range; send it as a string")
+            text = "is an integer outside the 64 bit range; send it as a string"
+            raise _Refused(ValueError, text)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"{where} is NaN or infinite, which JSON does not have")
+            raise _Refused(ValueError, "is NaN or infinite, which JSON does not have")
     elif isinstance(value, dict | list):
-        if id(value) in seen:
-            raise ValueError(f"{where} contains itself")
-        if depth == _MAX_DEPTH:
-            raise ValueError(f"{where} is nested deeper than {_MAX_DEPTH} levels")
-        _check_inside(value, where, depth + 1, (*seen, id(value)))
+        _check_inside(value, depth, seen, names)
     else:
-        raise TypeError(
-            f"{where} is a {type(value).__name__}; JSON has only str, int, float, bool, None, "
-            "dict and list: convert it first"
+        raise _Refused(
+            TypeError,
+            f"is a {type(value).__name__}; JSON has only str, int, float, bool, None, "
+            "dict and list: convert it first",
         )
 
 
 def _check_inside(
-    value: dict[Any, Any] | list[Any], where: str, depth: int, seen: tuple[int, ...]
+    value: dict[Any, Any] | list[Any], depth: int, seen: tuple[int, ...], names: Collection[str]
 ) -> None:
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            _check(item, f"{where}[{number}]", depth, seen)
-        return
-    for key, item in value.items():
+    """Check what is inside; keys are data, like values, and told if they are in `names` only."""
+    if id(value) in seen:
+        raise _Refused(ValueError, "contains itself")
+    if depth == _MAX_DEPTH:
+        raise _Refused(ValueError, f"is nested deeper than {_MAX_DEPTH} levels")
+    seen = (*seen, id(value))
+    keys: list[str] = _checked_keys(value) if isinstance(value, dict) else []
+    items = value.values() if isinstance(value, dict) else value
+    done = 0
+    try:
+        for item in items:
+            _check(item, depth + 1, seen)
+            done += 1
+    except _Refused as refused:
+        named = repr(keys[done]) if keys and keys[done] in names else f"entry {done}"
+        refused.places.append(f"[{named if keys else done}]")
+        raise
+
+
+def _checked_keys(value: dict[Any, Any]) -> list[str]:
+    for key in value:
         if not isinstance(key, str):
-            raise TypeError(f"{where} has a key of type {type(key).__name__}; keys are strings")
+            text = f"has a key of type {type(key).__name__}; keys are strings"
+            raise _Refused(TypeError, text)
         if _UNSTORABLE.search(key):
-            raise ValueError(f"a key in {where} holds a NUL character or a lone surrogate")
-        _check(item, f"{where}[{key[:40]!r}]", depth, seen)
+            raise _Refused(ValueError, "has a key with a NUL character or a lone surrogate")
+    return list(value)
 
 
 def _dumps(value: Any) -> str:
@@ -102,13 +131,17 @@ def _integer(digits: str) -> int | float:
     return number if _INT_MIN <= number <= _INT_MAX else float(number)
 
 
-def encode(value: Any, *, what: str, limit: int) -> str:
+def encode(value: Any, *, what: str, limit: int, names: Collection[str] = ()) -> str:
     """Return `value` as JSON text that every supported server stores unchanged in value.
 
-    `what` names the value in errors, which never show what is in it; `limit` is bytes of UTF-8.
+    `what` names the value in errors, which never show what is in it, nor keys but those of its
+    top level that are in `names`; `limit` is bytes of UTF-8.
     Raises TypeError for types JSON lacks and ValueError for everything else that is refused.
     """
-    _check(value, what, 0, ())
+    try:
+        _check(value, 0, (), names)
+    except _Refused as refused:
+        raise refused.told(what) from None
     text = _dumps(value)
     if "e+" in text:
         text = _dumps(_whole(value))

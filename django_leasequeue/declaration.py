@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from django_leasequeue.codec import masked
 from django_leasequeue.exceptions import RejectedJob, UnknownJobType
 from django_leasequeue.retry import Backoff
-from django_leasequeue.signatures import Signature, parameters_of, signature_of
+from django_leasequeue.signatures import Signature, handler_signature, parameters_of
 
 __all__ = ["Accepted", "Declaration", "Key", "KeyUntil", "Upcast", "names_context", "policy_for"]
 
@@ -53,6 +53,9 @@ class Accepted(NamedTuple):
     payload: dict[str, Any]
     arguments: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return "<Accepted>"  # no values
+
 
 @dataclass(frozen=True, eq=False)
 class Declaration:
@@ -77,7 +80,7 @@ class Declaration:
     permanent: tuple[type[BaseException], ...] = ()
     failed: Callable[..., Any] | None = None
     sensitive: tuple[str, ...] = ()
-    key: Key | None = None
+    key: Key | None = field(default=None, repr=False)
     key_until: KeyUntil = "forever"
     version: int = 1
     upcast: Upcast | None = None
@@ -85,7 +88,7 @@ class Declaration:
     @cached_property
     def signature(self) -> Signature:
         """The handler's parameters without its context, and what their annotations ask for."""
-        return signature_of(self.handler, skips=int(self.takes_context))
+        return handler_signature(self.handler, skips=int(self.takes_context))
 
     def begin(self) -> Callable[..., Any]:
         """Return what is to be called for one attempt: the function, or a fresh object's method."""

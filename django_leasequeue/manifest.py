@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _KEYS = {"name", "handler", "queue", "retry", "timeout"}
 _RETRY_KEYS = {"max", "strategy", "base", "delay", "jitter"}
 _INHERITED = ("retry", "timeout")
 _MAX_ATTEMPTS = 3
+_POLICY = [item.name for item in fields(Declaration) if item.name not in ("handler", "name")]
 
 
 def declare_jobs(jobs: Any, registry: Registry) -> None:
@@ -94,21 +96,16 @@ def _declaration(
     _refuse_unknown(place, entry, _KEYS)
     entry = {**defaults, **entry}
     handler, policy = _handler(place, entry.get("handler", entry["name"]))
+    said: dict[str, Any] = {key: entry[key] for key in ("queue", "timeout") if key in entry}
+    said |= _retry(place, entry.get("retry"))
     try:
-        return Declaration(
-            handler=handler,
-            name=entry["name"],
-            queue=entry.get("queue", "default"),
-            timeout=entry.get("timeout"),
-            **_retry(place, entry.get("retry")),
-            **policy,
-        ), place
+        return Declaration(handler, entry["name"], **{**policy, **said}), place
     except TypeError as error:
         raise ImproperlyConfigured(f"{place}: {error}.") from None
 
 
 def _handler(place: str, path: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the function or class at a dotted path, and what its form says of the job type."""
+    """Return the function or class at a dotted path, and what is declared there already."""
     if not isinstance(path, str):
         raise ImproperlyConfigured(f"{place}: handler must be a dotted path.")
     try:
@@ -118,7 +115,7 @@ def _handler(place: str, path: Any) -> tuple[Any, dict[str, Any]]:
             f"{place}: its handler {path} cannot be imported: {type(error).__name__}: {error}."
         ) from error
     if isinstance(found, Declaration):  # it has @job, and a name of its own besides
-        return found.handler, {"takes_context": found.takes_context, "failed": found.failed}
+        return found.handler, {name: getattr(found, name) for name in _POLICY}
     if not callable(found):
         raise ImproperlyConfigured(f"{place}: {path} is no function and no class.")
     return found, {"takes_context": names_context(found)} | policy_for(found, {})

@@ -6,7 +6,7 @@ a job becomes, without a database: the core writes what it says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ class Outcome:
     """
 
     end: End
-    result: str | None = None
+    result: str | None = field(default=None, repr=False)
     delay: float = 0.0
     error: ErrorSummary | None = None
     reason: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -25,46 +25,53 @@ _REFUSED_KINDS: dict[Any, str] = {
 _LARGEST = 32_767
 
 
+class _Entry(NamedTuple):
+    """A declaration, where it is written, and the run of that module's text that made it."""
+
+    job_type: Declaration
+    source: str
+    spec: Any
+
+
 class Registry:
     """The job types that this process knows, by name."""
 
     def __init__(self) -> None:
-        self._types: dict[str, Declaration] = {}
-        self._sources: dict[str, str] = {}
+        self._entries: dict[str, _Entry] = {}
 
     def add(self, job_type: Declaration, source: str | None = None) -> None:
         """Register a job type; `source` says in errors where it is declared.
 
         Raises ImproperlyConfigured for what can never run, and for a name that is declared
-        already. The same handler from the same source again is a module's reload.
+        already. The same handler from the same source again is a module's reload, unless one and
+        the same run of the module's text has declared both.
         """
         source = source or f"@job on {_origin(job_type)}"
         reason = _reason_to_refuse(job_type)
         if reason:
             raise ImproperlyConfigured(f"{source}: {reason}.")
-        known = self._types.get(job_type.name)
-        if known is not None and (self._sources[job_type.name], _origin(known)) != (
-            source,
-            _origin(job_type),
-        ):
+        # The import system makes a new spec each time that it runs a module's text.
+        spec = getattr(_function(job_type.handler), "__globals__", {}).get("__spec__")
+        entry = _Entry(job_type, source, spec)
+        known = self._entries.get(job_type.name)
+        if known is not None and _is_other(known, entry):
             raise ImproperlyConfigured(
-                f"Two job types are named {job_type.name!r}: {self._sources[job_type.name]} and "
-                f"{source}. Give one of them another name."
+                f"Two job types are named {job_type.name!r}: {known.source} and {source}. "
+                "Give one of them another name."
             )
-        self._types[job_type.name] = job_type
-        self._sources[job_type.name] = source
+        self._entries[job_type.name] = entry
 
     def get(self, name: str) -> Declaration | None:
         """Return the job type called `name`, or None."""
-        return self._types.get(name)
+        entry = self._entries.get(name)
+        return None if entry is None else entry.job_type
 
     def remove(self, name: str) -> None:
         """Forget a job type; nothing happens when there is none."""
-        self._types.pop(name, None)
-        self._sources.pop(name, None)
+        self._entries.pop(name, None)
 
     def __iter__(self) -> Iterator[Declaration]:
-        return iter(list(self._types.values()))
+        return iter([entry.job_type for entry in self._entries.values()])
 
 
 registry = Registry()
@@ -73,6 +80,21 @@ registry = Registry()
 def _origin(job_type: Declaration) -> str:
     handler = job_type.handler
     return f"{handler.__module__}.{getattr(handler, '__qualname__', type(handler).__qualname__)}"
+
+
+def _is_other(known: _Entry, new: _Entry) -> bool:
+    """Tell whether these are two declarations, rather than one that is made again."""
+    if (known.source, _origin(known.job_type)) != (new.source, _origin(new.job_type)):
+        return True
+    if new.spec is None or new.spec is not known.spec:
+        return False  # a reload; or a prompt, where a function is written anew
+    one, other = (_function(entry.job_type.handler) for entry in (known, new))
+    return getattr(one, "__code__", None) != getattr(other, "__code__", None)
+
+
+def _function(handler: Any) -> Any:
+    """Return the function that runs, beneath its class and its decorators."""
+    return inspect.unwrap(getattr(handler, "handle", handler))
 
 
 def _reason_to_refuse(job_type: Declaration) -> str:
@@ -125,7 +147,7 @@ def _check_parameters(job_type: Declaration) -> str:
     if job_type.takes_context and (not parameters or parameters[0].name != "context"):
         return "takes_context=True needs a first parameter named 'context'"
     function = getattr(job_type.handler, "handle", job_type.handler)
-    if job_type.atomic and inspect.iscoroutinefunction(function):
+    if job_type.atomic and _is_coroutine(function):
         return "atomic=True is for plain functions: a transaction is bound to a thread"
     return ""
 
@@ -180,6 +202,11 @@ def _check_version(job_type: Declaration) -> str:
 def _is_function(value: object) -> bool:
     """Tell whether it can be called where nothing awaits."""
     return callable(value) and not inspect.iscoroutinefunction(value)
+
+
+def _is_coroutine(function: Any) -> bool:
+    """Tell whether it is a coroutine function, or a decorator's function around one."""
+    return any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
 
 
 def _is_exception(kind: object) -> bool:

@@ -15,7 +15,7 @@ class JobResult:
     A handler may as well return plain JSON data, which is the same as `success(data)`.
     """
 
-    data: Any = field(default_factory=dict)
+    data: Any = field(default_factory=dict, repr=False)
     skip_reason: str | None = None
 
     @classmethod

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Unpack, get_args, get_origin
 
-from django_leasequeue.building import Misfit, as_json, build, has_model, is_model, resolved
+from django_leasequeue.building import as_json, build, has_model, is_model, resolved
+from django_leasequeue.misfits import Misfit, unknown_fields
 
-__all__ = ["Signature", "parameters_of", "signature_of"]
+__all__ = ["Signature", "handler_signature", "parameters_of"]
 
 WHOLE = "payload"
 
@@ -39,9 +41,10 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def signature_of(handler: Callable[..., Any], *, skips: int = 0) -> Signature:
+def handler_signature(handler: Callable[..., Any], *, skips: int = 0) -> Signature:
     """Return the signature of a handler without its first `skips` parameters."""
-    parameters = parameters_of(handler)[skips:]
+    everything = parameters_of(handler)
+    passed, parameters = everything[:skips], everything[skips:]
     function = inspect.unwrap(getattr(handler, "handle", handler))
     hints = resolved(
         {item.name: item.annotation for item in parameters if item.annotation is not item.empty},
@@ -56,7 +59,19 @@ def signature_of(handler: Callable[..., Any], *, skips: int = 0) -> Signature:
         {name: kind for name, kind in models.items() if name != rest},
         models[WHOLE] if whole and rest is None else None,
         _unpacked(hints.get(rest)) if rest is not None else None,
+        frozenset(item.name for item in (*_bound(handler), *passed)),
     )
+
+
+def _bound(handler: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameter that a method's object or class is bound to; it has a name as well."""
+    if not inspect.isclass(handler):
+        return []
+    static: Any = inspect.getattr_static(handler, "handle")
+    if isinstance(static, staticmethod):
+        return []
+    first = list(_signature(getattr(static, "__func__", static)).parameters.values())[:1]
+    return [item for item in first if item.kind is item.POSITIONAL_OR_KEYWORD]
 
 
 def _unpacked(kind: Any) -> Any:
@@ -67,12 +82,26 @@ def _unpacked(kind: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """Parameters by name; `models` are typed ones, `whole` and `rest` models of many fields."""
+    """Parameters by name; `models` are typed ones, `whole` and `rest` models of many fields.
+
+    `taken` are names that no field can have, because the worker passes something by them.
+    """
 
     parameters: inspect.Signature
     models: Mapping[str, Any]
     whole: Any = None
     rest: Any = None
+    taken: frozenset[str] = frozenset()
+
+    @cached_property
+    def _takes_any(self) -> bool:
+        kinds = [item.kind for item in self.parameters.parameters.values()]
+        return inspect.Parameter.VAR_KEYWORD in kinds
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the parameters."""
+        return self.parameters.parameters.keys()
 
     def payload_from(self, args: tuple[Any, ...], payload: dict[str, Any]) -> dict[str, Any]:
         """Return the payload of a call with these arguments. Raises TypeError if they misfit."""
@@ -119,10 +148,18 @@ class Signature:
         try:
             if self.whole is not None:
                 return {WHOLE: build(self.whole, payload)}
+            self._check_names(payload)
             self.parameters.bind(**payload)
             return self._built(payload) if self.is_typed else payload
         except Misfit as misfit:
             raise TypeError(str(misfit)) from None
+
+    def _check_names(self, payload: dict[str, Any]) -> None:
+        """Refuse fields that the handler does not take; their names may be data, and are untold."""
+        for name in sorted(self.taken & payload.keys()):
+            raise Misfit(f"a field cannot be called {name!r}: the handler gets something else so")
+        if not self._takes_any and (unknown := payload.keys() - self.names):
+            raise Misfit(unknown_fields(len(unknown), self.names))
 
     def _built(self, payload: dict[str, Any]) -> dict[str, Any]:
         arguments: dict[str, Any] = {}

@@ -33,6 +33,9 @@ class Sealed(NamedTuple):
     payload: Any
     context: Any
 
+    def __repr__(self) -> str:
+        return f"<Sealed {self.job_type}>"  # no values
+
 
 def canonical(value: Any) -> str:
     """Return decoded JSON as the one text that all ways to write the same value have.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -41,15 +40,13 @@ def call_handler(
     `atomic` handler is committed before middleware sees it.
     """
     assert declaration is not None  # noqa: S101  (_accept has refused a job without one)
-    settled: list[Outcome] = []
 
     def call() -> Any:
         if not declaration.atomic:
             return _handle(declaration, context, arguments, interrupts)
-        return _handle_atomic(declaration, context, arguments, interrupts, settled)
+        return _handle_atomic(declaration, context, arguments, interrupts)
 
-    result = get_chain().run(context, call)
-    return settled[0] if settled else _outcome_of(result, context)
+    return _outcome_of(get_chain().run(context, call), context)
 
 
 def _handle_atomic(
@@ -57,19 +54,11 @@ def _handle_atomic(
     context: JobContext,
     arguments: dict[str, Any],
     interrupts: Interrupts,
-    settled: list[Outcome],
 ) -> Any:
-    """Run the handler in the transaction that completes the job, and note how it was settled."""
+    """Run the handler in the transaction that completes the job."""
     result: list[Any] = []
-    ended: list[Outcome] = []
-
-    def ending() -> Outcome:
-        ended.append(_outcome_of(result[0], context))
-        return ended[0]
-
-    with context.transaction(ending):
+    with context.transaction(lambda: _outcome_of(result[0], context)):
         result.append(_handle(declaration, context, arguments, interrupts))
-    settled.append(_settled(ended[0]))
     return result[0]
 
 
@@ -106,14 +95,10 @@ async def _awaited(coroutine: Coroutine[Any, Any, Any], interrupts: Interrupts) 
 
 
 def _outcome_of(result: Any, context: JobContext) -> Outcome:
-    if context.completed:
-        return Outcome(End.COMPLETED, settled=True)
+    if context.settled is not None:
+        return context.settled
     if isinstance(result, JobResult):
         if result.is_skipped:
             return Outcome(End.SKIPPED, reason=clean_text(result.skip_reason or ""))
         result = result.data
     return Outcome(End.COMPLETED, result=encode_result(result))
-
-
-def _settled(outcome: Outcome) -> Outcome:
-    return replace(outcome, settled=True)

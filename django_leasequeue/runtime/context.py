@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from django_leasequeue.codec import decode_payload, encode
@@ -27,6 +30,8 @@ from django_leasequeue.runtime.isolation import revive
 from django_leasequeue.runtime.progress import checked_progress
 
 __all__ = ["JobContext", "encode_result"]
+
+T = TypeVar("T")
 
 
 def encode_result(result: Any) -> str | None:
@@ -83,7 +88,7 @@ class JobContext:
         self._stopping = stopping
         self._ends_at = ends_at
         self._checkpoint = job.checkpoint
-        self._completed = False
+        self._settled: Outcome | None = None
         self._interrupts = interrupts
         self._completion = Completion(job, hold, alias, interrupts, self._mark_done)
 
@@ -103,7 +108,12 @@ class JobContext:
     @property
     def completed(self) -> bool:
         """Tell whether this attempt has completed its job through `complete`."""
-        return self._completed
+        return self._settled is not None
+
+    @property
+    def settled(self) -> Outcome | None:
+        """How this attempt has ended its job in a transaction of its own; not for handlers."""
+        return self._settled
 
     @property
     def leased_until(self) -> datetime:
@@ -175,7 +185,7 @@ class JobContext:
         Raises LeaseLost, with nothing written, when the lease is not held any more; whatever the
         block raises rolls everything back.
         """
-        if self._completed:
+        if self.completed:
             raise JobError("effect() was called after complete(): the job is done")
         self.ensure_lease()
         with effect_once(self._job, self._hold, self._alias, self._interrupts, name) as first:
@@ -190,13 +200,30 @@ class JobContext:
         must end within the lease. Raises LeaseLost, with nothing written, when the lease is not
         held any more; whatever the block raises rolls everything back.
         """
-        if self._completed:
+        if self.completed:
             raise JobError("complete() was called twice for one job")
         self.ensure_lease()
         with self._completion.transaction(
             lambda: Outcome(End.COMPLETED, result=encode_result(result)), hold_first=True
         ):
             yield
+
+    async def acomplete(self, fn: Callable[[], T], result: Any = None) -> T:
+        """Run `fn` inside `complete(result)` from a coroutine handler, and return what it returns.
+
+        `fn` is a plain function, and runs on the handler's own thread and connections: await what
+        is slow before. Raises as `complete` and `fn` do, LeaseLost among them, with nothing
+        written; TypeError for a coroutine function.
+        """
+        return await sync_to_async(self._complete_with)(fn, result)
+
+    def _complete_with(self, fn: Callable[[], T], result: Any) -> T:
+        with self.complete(result):
+            returned = fn()
+            if inspect.iscoroutine(returned):
+                returned.close()
+                raise TypeError("acomplete() needs a plain function: a transaction has one thread")
+            return returned
 
     @contextmanager
     def transaction(self, outcome: Callable[[], Outcome]) -> Iterator[None]:
@@ -205,5 +232,6 @@ class JobContext:
         with self._completion.transaction(outcome, hold_first=False):
             yield
 
-    def _mark_done(self) -> None:
-        self._completed = self._hold.completed = True
+    def _mark_done(self, outcome: Outcome) -> None:
+        self._hold.completed = True
+        self._settled = replace(outcome, result=None, settled=True)

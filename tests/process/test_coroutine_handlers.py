@@ -8,6 +8,7 @@ import pytest
 
 from django_leasequeue import enqueue
 from reports.models import GeneratedReport
+from tests.core.arrange import expire
 from tests.process import rows
 from tests.process.sessions import other_sessions
 
@@ -53,6 +54,40 @@ def test_database_work_and_what_is_left_of_it(queue_db, db_kind, worker_process,
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0
     assert worker.lines == []
+
+
+@crews
+def test_acomplete_commits_with_the_job_s_end(queue_db, worker_process, gate, crew):
+    """The rows and the end are one transaction, on the slot's thread; none without the lease."""
+    ids = [enqueue("co.completes", {"text": "a"}).id for _ in range(3)]
+    late = enqueue("co.completes_too_late", {"gate": str(gate("a"))}, priority=-1).id
+    worker = worker_process(*crew, "--lease", "6")
+    gate("a").wait(f"started-{late}")
+    expire(queue_db, late)
+    gate("a").say("complete")
+    for job_id in ids:
+        worker.wait_event("job_completed", job_id=job_id)
+        assert rows.job(job_id).result == {"text": "a"}
+    worker.wait_event("job_completed", job_id=late, attempt=2)
+    assert rows.outcomes(late) == ["expired", "completed"]
+    assert GeneratedReport.objects.count() == len(ids) + 1
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_time_limit_during_acomplete(queue_db, worker_process, gate, threads):
+    """The coroutine is cancelled, the function is not: what it commits is the one end."""
+    job_id = enqueue("co.completes_slowly", {"gate": str(gate("a"))}, timeout=0.5).id
+    worker = worker_process("--kill-after", "20", "--threads", threads)
+    gate("a").wait(f"CancelledError-{job_id}")
+    gate("a").say("go")
+    worker.wait_event("job_completed", job_id=job_id)
+    assert (rows.job(job_id).status, rows.outcomes(job_id)) == ("done", ["completed"])
+    assert GeneratedReport.objects.count() == 1
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
 
 
 #: What the time limit does to it; None where its process has to be killed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django_leasequeue.declaration import Declaration
+from django_leasequeue.retry import Fixed
 
 
 def plain(a: int = 1) -> int:
@@ -34,4 +35,25 @@ class NeedsArguments:
 
 
 declared = Declaration(with_context, "elsewhere", takes_context=True)
+#: Says something of everything.
+strict = Declaration(
+    with_context,
+    "elsewhere",
+    queue="reports",
+    priority=5,
+    max_attempts=1,
+    max_crashes=2,
+    backoff=Fixed(7),
+    timeout=60,
+    lease=120,
+    atomic=True,
+    takes_context=True,
+    permanent=(LookupError,),
+    failed=plain,
+    sensitive=("a",),
+    key="k",
+    key_until="finished",
+    version=2,
+    upcast=lambda payload, version: payload,
+)
 not_callable = 5

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
+import sys
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from django_leasequeue import Fixed, JobType, job
+from django_leasequeue import EnqueueError, Fixed, JobType, job
+from django_leasequeue.core.request import build_request
 from django_leasequeue.exceptions import RejectedJob
 from django_leasequeue.registry import registry
 
@@ -45,6 +49,11 @@ async def coroutine(a):
     return a
 
 
+@functools.wraps(coroutine)
+def wrapped(*args, **kwargs):
+    return coroutine(*args, **kwargs)
+
+
 @pytest.mark.parametrize(
     ("handler", "policy", "says"),
     [
@@ -53,6 +62,7 @@ async def coroutine(a):
         (plain, {"takes_context": True}, "first parameter named 'context'"),
         (lambda: None, {"takes_context": True}, "first parameter named 'context'"),
         (coroutine, {"atomic": True}, "plain functions"),
+        (wrapped, {"atomic": True}, "plain functions"),
         (plain, {"max_attempts": 0}, "max_attempts"),
         (plain, {"max_attempts": 32_768}, "max_attempts"),
         (plain, {"max_crashes": 0}, "max_crashes"),
@@ -98,6 +108,116 @@ def test_the_same_handler_again_is_a_reload():
     job("unit.again")(plain)
     latest = job("unit.again", queue="other")(plain)
     assert registry.get("unit.again") is latest
+
+
+TWICE = """
+from django_leasequeue import job
+
+@job("unit.dup")
+def dup(a): ...
+
+{between}
+@job("unit.dup")
+def dup(a, b=2): ...
+"""
+ONCE = TWICE.partition("{between}")[0]
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write the text of a module `leasequeue_dup`; it is forgotten afterwards."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def write(text):
+        (tmp_path / "leasequeue_dup.py").write_text(text)
+        importlib.invalidate_caches()
+
+    yield write
+    sys.modules.pop("leasequeue_dup", None)
+
+
+@pytest.mark.parametrize("between", ["", "import os\n"])
+def test_one_name_twice_in_a_module(module, between):
+    """The second function hides the first in Python, and must not do so in the queue."""
+    module(TWICE.format(between=between))
+    with pytest.raises(ImproperlyConfigured, match=r"named 'unit\.dup': .*leasequeue_dup\.dup and"):
+        importlib.import_module("leasequeue_dup")
+
+
+def test_a_module_that_is_run_again(module):
+    """A reload, as it is and changed, and a second import under the same name."""
+    module(ONCE)
+    first = importlib.import_module("leasequeue_dup")
+    again = vars(importlib.reload(first))["dup"]
+    assert registry.get("unit.dup") is again
+    module(f"import os\n{ONCE.replace('(a)', '(a, c=3)')}")
+    changed = vars(importlib.reload(first))["dup"]
+    assert changed.payload_from((1, 2), {}) == {"a": 1, "c": 2}
+    assert registry.get("unit.dup") is changed
+    del sys.modules["leasequeue_dup"]
+    second = vars(importlib.import_module("leasequeue_dup"))["dup"]
+    assert second is not changed
+    assert registry.get("unit.dup") is second
+
+
+def test_a_reload_that_has_it_twice(module):
+    module(ONCE)
+    first = importlib.import_module("leasequeue_dup")
+    module(TWICE.format(between=""))
+    with pytest.raises(ImproperlyConfigured, match=r"unit\.dup"):
+        importlib.reload(first)
+
+
+class Rest:
+    def handle(self, **fields):
+        return fields
+
+
+class Fixture:
+    @classmethod
+    def handle(cls, context, **fields):
+        return context, fields
+
+
+class Static:
+    @staticmethod
+    def handle(self, **fields):  # noqa: PLW0211
+        return self, fields
+
+
+def context_and_rest(context, **fields):
+    return fields
+
+
+@pytest.mark.parametrize(
+    ("handler", "name"),
+    [(Rest, "self"), (Fixture, "cls"), (Fixture, "context"), (context_and_rest, "context")],
+)
+def test_a_field_whose_name_the_handler_gets_already(handler, name):
+    """It would be accepted by `**fields`, and fail in each attempt."""
+    policy = {"takes_context": True} if handler is context_and_rest else {}
+    kind = job("unit.taken", **policy)(handler)
+    with pytest.raises(EnqueueError, match=f"a field cannot be called '{name}'"):
+        build_request("unit.taken", {name: 1})
+    with pytest.raises(RejectedJob, match=f"a field cannot be called '{name}'"):
+        kind.check_payload({name: 1})
+    kind.check_payload({"other": 1})
+
+
+def test_a_field_that_is_called_as_nothing_else_is():
+    kind = job("unit.taken")(Static)
+    assert kind.begin()(**kind.accept({"self": 1}, 1).arguments) == (1, {})
+    other = job("unit.free")(takes_rest)
+    other.check_payload({"a": 1, "self": 1, "context": 2})
+
+
+def test_an_unknown_field_is_not_told_by_its_name():
+    """Names in a payload that another program wrote are data; this text is stored."""
+    kind = job("unit.unknown")(plain)
+    with pytest.raises(RejectedJob, match=r"1 field is unknown; known: a, b, c$") as caught:
+        kind.check_payload({"a": 1, "alice@example.com": 1})
+    assert "alice" not in str(caught.value)
 
 
 def test_a_bare_decorator_names_the_job_after_app_and_function():

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from django_leasequeue import Exponential, Fixed, Linear
 from django_leasequeue.checks import check_jobs, check_settings
+from django_leasequeue.declaration import Declaration
 from django_leasequeue.manifest import declare_jobs, parse_jobs
 from django_leasequeue.registry import Registry
 from tests.unit import manifest_handlers as handlers
 
 HERE = "tests.unit.manifest_handlers"
 PLAIN = f"{HERE}.plain"
+POLICY = [item.name for item in fields(Declaration) if item.name not in ("handler", "name")]
 
 
 def declared(jobs):
@@ -129,6 +132,20 @@ def test_functions_coroutines_classes_and_job_types(path, context, hook):
     kind = only({"name": "n", "handler": f"{HERE}.{path}"})
     assert (kind.takes_context, kind.failed is not None) == (context, hook)
     kind.payload_from((1,), {})
+
+
+def test_what_is_declared_at_the_handler_holds_where_the_entry_is_silent():
+    kind = only({"name": "n", "handler": f"{HERE}.strict"})
+    for name in POLICY:
+        assert getattr(kind, name) == getattr(handlers.strict, name), name
+    assert kind.name == "n"
+    kind = only(
+        {"name": "n", "handler": f"{HERE}.strict", "queue": "q", "timeout": 9, "retry": 2},
+    )
+    assert (kind.queue, kind.timeout, kind.max_attempts) == ("q", 9, 2)
+    assert kind.backoff == Exponential(1, 3600, jitter=False)
+    assert (kind.permanent, kind.lease, kind.priority) == ((LookupError,), 120, 5)
+    assert only({"name": "n", "handler": f"{HERE}.strict"}, timeout=30, retry=7).timeout == 30
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,31 @@ def test_errors_name_fields_and_no_values(kind):
     assert "hunter2" not in str(caught.value) + str(rejected.value)
 
 
+class Prices(pydantic.BaseModel, extra="forbid"):
+    by_name: dict[str, int]
+    lines: list[Line] = []
+
+
+def takes_prices(payload: Prices):
+    return payload
+
+
+@pytest.mark.parametrize(
+    ("payload", "says"),
+    [
+        ({"by_name": {"alice": "x"}}, r"by_name\.\(entry\): int_parsing$"),
+        ({"by_name": {}, "alice": 1}, r": \(entry\): extra_forbidden$"),
+        ({"by_name": {}, "lines": [{"price": "x"}]}, r"lines\.0\.price: int_parsing$"),
+    ],
+)
+def test_keys_that_are_no_field_are_data(payload, says):
+    kind = job("unit.pydantic")(takes_prices)
+    registry.remove("unit.pydantic")
+    with pytest.raises(RejectedJob, match=says) as caught:
+        kind.accept(payload, 1)
+    assert "alice" not in str(caught.value)
+
+
 def test_models_among_other_parameters(kind):
     parts = job("unit.pydantic")
     registry.remove("unit.pydantic")

@@ -48,6 +48,35 @@ async def orm() -> dict[str, Any]:
     return {"session": session, "left": await sync_to_async(_left.get)()}
 
 
+@job("co.completes", takes_context=True)
+async def completes(context: JobContext, text: str) -> str:
+    await asyncio.sleep(0)
+    return await context.acomplete(lambda: f"{text} {_session()}", {"text": text})
+
+
+@job("co.completes_too_late", takes_context=True)
+async def completes_too_late(context: JobContext, gate: str) -> None:
+    """Complete once the test says so: the first attempt's lease is over by then."""
+    Gate(gate).say(f"started-{context.job_id}")
+    await asyncio.to_thread(Gate(gate).wait, "complete")
+    await context.acomplete(_session)
+
+
+@job("co.completes_slowly", takes_context=True)
+async def completes_slowly(context: JobContext, gate: str) -> None:
+    """Stay in the transaction until the test says so."""
+
+    def work() -> None:
+        _session()
+        Gate(gate).wait("go")
+
+    try:
+        await context.acomplete(work)
+    except BaseException as error:
+        Gate(gate).say(f"{type(error).__name__}-{context.job_id}")
+        raise
+
+
 @job("co.plain_orm")
 def plain_orm() -> dict[str, Any]:
     return {"session": _session(), "left": _left.get()}
