@@ -12,7 +12,6 @@ import os
 import queue
 import sys
 import threading
-import traceback
 from datetime import UTC, datetime
 from functools import partial
 from logging.handlers import QueueHandler, QueueListener
@@ -20,19 +19,12 @@ from typing import Any, Self
 
 from pythonjsonlogger.json import JsonFormatter
 
+from django_leasequeue.events import frames_of
+
 __all__ = ["WorkerLogs"]
 
 _CAPACITY = 10_000
 _LAST_LINES_SECONDS = 2.0
-
-
-def _frames_only(record: logging.LogRecord) -> list[str] | None:
-    """Return class and frames of the record's exception: no message, no values, no source."""
-    if not record.exc_info or record.exc_info[1] is None:
-        return None
-    error = record.exc_info[1]
-    stack = traceback.extract_tb(error.__traceback__)
-    return [type(error).__qualname__, *(f"{f.filename}:{f.lineno} {f.name}" for f in stack)]
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -42,8 +34,8 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     if event is None:
         fields |= {"logger": record.name, "message": record.getMessage()}
     fields |= getattr(record, "fields", {})
-    if frames := _frames_only(record):
-        fields["frames"] = frames
+    if record.exc_info and record.exc_info[1] is not None:
+        fields["frames"] = frames_of(record.exc_info[1])
     return fields
 
 
@@ -130,7 +122,8 @@ class _Stream(logging.StreamHandler[Any]):
 class WorkerLogs:
     """Context manager: while it is open, `django_leasequeue` logs to stderr.
 
-    Does nothing when the project has given that logger a handler of its own.
+    From level INFO on, unless the project has set that logger's level. Does nothing when the
+    project has given it a handler of its own.
     """
 
     def __init__(self, log_format: str = "json") -> None:
@@ -149,7 +142,8 @@ class WorkerLogs:
         self._listener.start()
         self._logger.addHandler(self._handler)
         self._before = (self._logger.level, self._logger.propagate)
-        self._logger.setLevel(logging.INFO)
+        if self._logger.level == logging.NOTSET:
+            self._logger.setLevel(logging.INFO)
         self._logger.propagate = False
         return self
 

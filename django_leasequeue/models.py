@@ -72,6 +72,8 @@ class Job(models.Model):
 
     #: False on a job returned by an enqueue whose key was taken.
     created: bool = True
+    #: True on a job returned by an enqueue that has given it another payload.
+    replaced: bool = False
 
     class Meta:
         verbose_name = _("job")

@@ -57,7 +57,7 @@ class QueueSignal(Signal):
             signal=self.name,
             receiver=name,
             error=type(err).__qualname__,
-            exc_info=err,
+            raised=err,
         )
 
 

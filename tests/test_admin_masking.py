@@ -13,6 +13,7 @@ from django_leasequeue.admin import display
 from django_leasequeue.codec import MASK
 from django_leasequeue.core.settle import Ending, settle
 from django_leasequeue.models import Job, JobAttempt
+from django_leasequeue.outcomes import End, ErrorSummary, Outcome
 from django_leasequeue.registry import registry
 from tests.core.arrange import claim_one
 from tests.field.slot import opened
@@ -41,9 +42,12 @@ def charge():
 
 def test_text_is_readable_and_decoded_once(connection, page):
     """Case D10, on each database: in the admin, from the ORM, and in the column itself."""
-    made = enqueue("t", {"héllo": "😀 é \u0301"})
+    made = enqueue("t", {"héllo": "😀 é \u0301", "who": "Zoë 😀"})
     assert "\n  &quot;héllo&quot;: &quot;😀 é \u0301&quot;" in page(made.id)
-    assert list(Job.objects.values_list("payload", flat=True)) == [{"héllo": "😀 é \u0301"}]
+    assert list(Job.objects.values_list("payload", flat=True)) == [
+        {"héllo": "😀 é \u0301", "who": "Zoë 😀"}
+    ]
+    assert Job.objects.get(payload__who="Zoë 😀").pk == made.pk
     if connection.vendor != "postgresql":  # where a column of jsonb has no text of its own
         with connection.cursor() as cursor:
             cursor.execute("SELECT payload FROM leasequeue_job")
@@ -74,6 +78,17 @@ def test_locals_and_messages_are_nowhere(connection, page, charge):
     for text in (shown, str(attempt.frames), Job.objects.get().last_error):
         assert "hunter2" not in text
         assert "<script>hunter2" not in text
+
+
+@pytest.mark.leaves_reserved
+def test_a_text_that_an_author_vouches_for_is_no_markup(connection, page, charge):
+    """Case D13: it is kept, and escaped wherever the admin shows it."""
+    error = ErrorSummary("Reject", "Reject: <script>alert(1)</script>")
+    made = charge.enqueue("4111", "", "")
+    settle(connection, [Ending(claim_one(connection).lease, Outcome(End.REJECTED, error=error))])
+    shown = page(made.id)
+    assert shown.count("&lt;script&gt;alert(1)") >= 2  # the job's error, and its attempt's
+    assert "<script>alert" not in shown
 
 
 @pytest.mark.parametrize("junk", ["{bad", "[" * 100_000])

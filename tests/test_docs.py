@@ -207,15 +207,15 @@ def test_the_options_of_enqueue():
 def test_the_context():
     rows = markdown.table(markdown.read("handlers.md"), "The context")
     listed = {name.partition("(")[0] for name in rows}
-    # `transaction` is what the executor runs an atomic handler in.
-    assert listed == set(public_attributes(JobContext)) - {"transaction"}
+    # In `transaction` the executor runs an atomic handler, of `settled` it learns how that ended.
+    assert listed == set(public_attributes(JobContext)) - {"transaction", "settled"}
 
 
 def public_attributes(cls: type) -> Iterator[str]:
     tree = ast.parse(inspect.getsource(cls))
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            yield node.name
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from [] if node.name.startswith("_") else [node.name]
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield from [] if node.attr.startswith("_") else [node.attr]
 
@@ -306,7 +306,7 @@ def fields_of(call: ast.Call, tree: ast.Module) -> set[str]:
         table = assigned(keyword.value.id, tree)
         assert isinstance(table, ast.Dict)
         names |= {str(ast.literal_eval(key)) for key in table.keys if key}
-    return names - {"level", "exc_info"}
+    return {"frames" if name == "raised" else name for name in names - {"level"}}
 
 
 def assigned(name: str, tree: ast.Module) -> ast.expr:

@@ -81,47 +81,61 @@ def record_outcome(
         record(connection, cursor, leases, outcome.end, outcome.error, outcome.reason)
 
 
-def fates(connection: BaseDatabaseWrapper, ends: Mapping[Lease, End]) -> dict[Lease, Fate]:
+def fates(
+    connection: BaseDatabaseWrapper, outcomes: Mapping[Lease, Outcome], *, unknown: bool = False
+) -> dict[Lease, Fate]:
     """Return what became of each lease whose attempt was to end so, by plain reads.
 
-    ENDED is final, so it is asked last.
+    `unknown`: the leases were held when these outcomes were written, and only COMMIT's answer was
+    lost. ENDED is final, so it is asked last.
     """
-    if not ends:
+    if not outcomes:
         return {}
     dialect = dialect_for(connection)
-    ids = sorted({lease.job_id for lease in ends})
-    held = {
-        Lease(job_id, bytes(token))
-        for job_id, token in ask(
+    ids = sorted({lease.job_id for lease in outcomes})
+    reserved = {
+        Lease(job_id, bytes(token or b"")): bool(held)
+        for job_id, token, held in ask(
             connection,
             tagged(
                 "fate",
-                f"SELECT id, lease_token FROM leasequeue_job{dialect.hint('PRIMARY')} "
-                f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = 'reserved' "
-                f"AND {dialect.aside('lease_until')} > {dialect.now}",
+                f"SELECT id, lease_token, lease_until > {dialect.now} "
+                f"FROM leasequeue_job{dialect.hint('PRIMARY')} "
+                f"WHERE id IN ({marks(ids)}) AND {dialect.aside('status')} = 'reserved'",
             ),
             ids,
         )
     }
-    ended = ends_on_record(connection, ends)
-    return {lease: _fate(ended.get(lease), end, lease in held) for lease, end in ends.items()}
+    ended = ends_on_record(connection, outcomes)
+    return {
+        lease: _fate(
+            ended.get(lease),
+            outcome,
+            held=reserved.get(lease, False),
+            # Whoever else takes a lease away puts it on record.
+            given_back=unknown and lease not in reserved and not outcome.recorded,
+        )
+        for lease, outcome in outcomes.items()
+    }
 
 
-def _fate(ended: str | None, end: End, held: bool) -> Fate:
-    if ended == end.value:
+def _fate(ended: str | None, outcome: Outcome, *, held: bool, given_back: bool) -> Fate:
+    if ended == outcome.end.value:
         return Fate.ENDED
     if ended in (End.COMPLETED.value, End.SKIPPED.value):
         return Fate.DONE
-    return Fate.HELD if held else Fate.LOST
+    if held:
+        return Fate.HELD
+    return Fate.ENDED if given_back and ended is None else Fate.LOST
 
 
-def resolve(connection: BaseDatabaseWrapper, lease: Lease, end: End) -> Fate:
-    """Return what became of a lease after a COMMIT of `end` whose answer was lost.
+def resolve(connection: BaseDatabaseWrapper, lease: Lease, outcome: Outcome) -> Fate:
+    """Return what became of a lease after a COMMIT of `outcome` whose answer was lost.
 
     Raises the database's error when it cannot be reached.
     """
     await_free(connection, lease.job_id)
-    return fates(connection, {lease: end})[lease]
+    return fates(connection, {lease: outcome}, unknown=True)[lease]
 
 
 def await_free(connection: BaseDatabaseWrapper, job_id: int) -> None:

@@ -310,6 +310,9 @@ class PostgreSQL(Dialect):
             "SET enable_sort = off",
             "SET enable_seqscan = off",
             "SET enable_bitmapscan = off",
+            # What must be scanned or sorted nonetheless then seems dear enough to be compiled:
+            # 650 ms for a query of 0.03 ms when measured.
+            "SET jit = off",
         )
 
 

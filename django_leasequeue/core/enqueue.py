@@ -12,8 +12,9 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.announce import announce
-from django_leasequeue.core.insert import insert_one, replace_ready
+from django_leasequeue.core.insert import has_key_now, insert_one
 from django_leasequeue.core.insert_many import by_shape, insert_batch
+from django_leasequeue.core.replace import replace_ready
 from django_leasequeue.core.request import (
     Identity,
     Options,
@@ -21,7 +22,7 @@ from django_leasequeue.core.request import (
     Request,
     build_request,
 )
-from django_leasequeue.core.sealing import seal, signed_for
+from django_leasequeue.core.sealing import seal
 from django_leasequeue.core.transaction import (
     CommitUnknown,
     in_transaction,
@@ -60,10 +61,13 @@ def enqueue(
     request = _request((job_type, payload, options))
     connection = connections[using or get_conf().DATABASE]
     job_id, created = repeat(connection, lambda: insert_one(connection, request))
-    if not created and request.keyed and not _settle_conflict(connection, request, job_id):
-        # The job that had the key ended meanwhile, and with it what there was to replace.
-        job_id, created = repeat(connection, lambda: insert_one(connection, request))
+    replaced = False
+    if not created and request.keyed and request.on_conflict != "return":
+        replaced = _replace_or_raise(connection, request, job_id)
+        if not (replaced or _keeps_key(connection, request, job_id)):
+            job_id, created = repeat(connection, lambda: insert_one(connection, request))
     job = _as_job(connection, request, job_id, created or not request.keyed)
+    job.replaced = replaced
     announce(connection, [job])
     return job
 
@@ -129,7 +133,7 @@ def _request(job: tuple[str | Declaration, Mapping[str, Any] | None, Mapping[str
     return seal(build_request(job_type, payload, **options))
 
 
-def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
+def _replace_or_raise(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
     """Do what `on_conflict` asks for; return False when there was no ready job to replace."""
     if request.on_conflict == "raise":
         raise KeyTaken(
@@ -137,12 +141,12 @@ def _settle_conflict(connection: BaseDatabaseWrapper, request: Request, job_id: 
             f"job {job_id}",
             job_id,
         )
-    if request.on_conflict == "replace":
-        signed = repeat(connection, lambda: signed_for(connection, request, job_id))
-        return signed is not None and repeat(
-            connection, lambda: replace_ready(connection, signed, job_id)
-        )
-    return True
+    return repeat(connection, lambda: replace_ready(connection, request, job_id))
+
+
+def _keeps_key(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
+    """Tell whether a job that could not be replaced has its key still; its end frees some."""
+    return not request.live_key or has_key_now(connection, job_id, request.live_key)
 
 
 def _in_one_transaction(

@@ -7,6 +7,7 @@ MariaDB, ON CONFLICT DO NOTHING elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,10 +22,12 @@ from django_leasequeue.core.transaction import in_transaction, tagged
 __all__ = [
     "COLUMNS",
     "INDEX_OF",
+    "committed_row",
+    "has_key_now",
     "insert_one",
     "looks_first",
+    "moment_sql",
     "reads_snapshot",
-    "replace_ready",
     "values_row",
 ]
 
@@ -36,7 +39,9 @@ COLUMNS = (
 INDEX_OF = {"idempotency_key": "leasequeue_job_key", "live_key": "leasequeue_job_live"}
 
 
-def _time(dialect: Dialect, value: datetime | float | None, absent: str) -> tuple[str, list[Any]]:
+def moment_sql(
+    dialect: Dialect, value: datetime | float | None, absent: str
+) -> tuple[str, list[Any]]:
     """Return the SQL and parameters of a moment: a datetime, seconds from now, or `absent`."""
     if value is None:
         return absent, []
@@ -47,8 +52,8 @@ def _time(dialect: Dialect, value: datetime | float | None, absent: str) -> tupl
 
 def values_row(dialect: Dialect, request: Request) -> tuple[str, list[Any]]:
     """Return the VALUES row of a request: its SQL shape and its parameters."""
-    available, available_params = _time(dialect, request.available, dialect.stamp)
-    expires, expires_params = _time(dialect, request.expires, "NULL")
+    available, available_params = moment_sql(dialect, request.available, dialect.stamp)
+    expires, expires_params = moment_sql(dialect, request.expires, "NULL")
     shape = (
         f"(%s, %s, {dialect.json_param}, %s, %s, %s, %s, %s, %s, %s, "
         f"%s, {dialect.json_param}, %s, {available}, {expires})"
@@ -124,26 +129,32 @@ def _seen_holder(
     job_id = _holder(dialect_for(connection), cursor, request)
     if job_id is None or not request.live_key or not reads_snapshot(connection):
         return job_id
-    return job_id if _has_key_now(connection, job_id, request.live_key) else None
+    return job_id if has_key_now(connection, job_id, request.live_key) else None
 
 
-def _has_key_now(connection: BaseDatabaseWrapper, job_id: int, live_key: str) -> bool:
-    """Tell what is true at this moment of a job that the snapshot shows.
-
-    Asked by a connection of its own: a locking read would see it too, but InnoDB locks the gap
-    before the entry with it, where others insert, and the entry, which the job's end has to
-    change. A job that nobody else sees is this transaction's own.
-    """
-    other = connection.copy()
-    try:
-        with other.cursor() as cursor:
-            cursor.execute(
-                tagged("enqueue", "SELECT live_key FROM leasequeue_job WHERE id = %s"), [job_id]
-            )
-            row = cursor.fetchone()
-    finally:
-        other.close()
+def has_key_now(connection: BaseDatabaseWrapper, job_id: int, live_key: str) -> bool:
+    """Tell what is true at this moment of a job that was found by its key."""
+    row = committed_row(connection, "SELECT live_key FROM leasequeue_job WHERE id = %s", [job_id])
+    # A job that nobody else sees is this transaction's own.
     return row is None or row[0] == live_key
+
+
+def committed_row(connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> Any:
+    """Return a row as it is at this moment, whatever the caller's transaction shows.
+
+    Beside a snapshot it is asked by a connection of its own: a locking read would see it too, but
+    InnoDB locks the gap before the entry with it, where others insert, and the entry, which the
+    job's end has to change.
+    """
+    snapshot = reads_snapshot(connection)
+    asked = connection.copy() if snapshot else connection
+    try:
+        with asked.cursor() as cursor:
+            cursor.execute(tagged("enqueue", sql), params)
+            return cursor.fetchone()
+    finally:
+        if snapshot:
+            asked.close()
 
 
 def reads_snapshot(connection: BaseDatabaseWrapper) -> bool:
@@ -170,42 +181,3 @@ def _holder(
     )
     row = cursor.fetchone()
     return row[0] if row else None
-
-
-def replace_ready(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
-    """Make a ready job what the request says; return False when it is not ready any more.
-
-    Nothing of earlier attempts at the old payload counts: neither counters nor checkpoint.
-    """
-    dialect = dialect_for(connection)
-    available, available_params = _time(dialect, request.available, dialect.stamp)
-    expires, expires_params = _time(dialect, request.expires, "NULL")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            tagged(
-                "replace",
-                f"UPDATE leasequeue_job SET job_type = %s, payload = {dialect.json_param}, "
-                f"priority = %s, max_attempts = %s, max_crashes = %s, timeout = %s, "
-                "attempts = 0, crashes = 0, releases = 0, last_error = '', fingerprint = '', "
-                "checkpoint = NULL, progress = NULL, "
-                f"payload_version = %s, context = {dialect.json_param}, signature = %s, "
-                f"available_at = {available}, expires_at = {expires}, "
-                f"updated_at = {dialect.stamp} WHERE id = %s "
-                f"AND {dialect.aside('status')} = 'ready'",
-            ),
-            [
-                request.job_type,
-                request.payload,
-                request.priority,
-                request.max_attempts,
-                request.max_crashes,
-                request.timeout,
-                request.payload_version,
-                request.context,
-                request.signature,
-                *available_params,
-                *expires_params,
-                job_id,
-            ],
-        )
-        return bool(cursor.rowcount)

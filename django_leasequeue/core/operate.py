@@ -208,7 +208,8 @@ def _erase(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequenc
     ids = [row.id for row in rows]
     if not ids:
         return ids
-    empty = dialect_for(connection).json_param
+    dialect = dialect_for(connection)
+    empty, hint = dialect.json_param, dialect.hint("leasequeue_attempt_number")
     change = (
         f"payload = {empty}, context = {empty}, signature = '', result = NULL, "
         "checkpoint = NULL, progress = NULL, last_error = '', lease_until = NULL, "
@@ -218,7 +219,8 @@ def _erase(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequenc
     cursor.execute(
         tagged(
             "operate",
-            f"UPDATE leasequeue_jobattempt SET error_text = '' WHERE job_id IN ({marks(ids)})",
+            f"UPDATE leasequeue_jobattempt{hint} SET error_text = '' "
+            f"WHERE job_id IN ({marks(ids)})",
         ),
         ids,
     )

@@ -26,6 +26,9 @@ class Columns(NamedTuple):
     change: str = ""
     params: tuple[Any, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Columns{self.change}>"  # no values
+
 
 def payload_columns(
     connection: BaseDatabaseWrapper, job_id: int, payload: Mapping[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db import DataError, IntegrityError
@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.attempts import record
+from django_leasequeue.core.claim import MAX_REFUSALS
 from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.keys import held_keys
 from django_leasequeue.core.lease import Lease
@@ -18,7 +19,7 @@ from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 from django_leasequeue.outcomes import Budget, End, Outcome, transition
 from django_leasequeue.statuses import Status
 
-__all__ = ["BATCH", "Recovered", "recover_batch"]
+__all__ = ["BATCH", "Recovered", "Refusals", "recover_batch"]
 
 BATCH = 100
 UNRECOVERABLE_ERROR = "Lease expired; the database refused the record of this attempt"
@@ -37,22 +38,59 @@ class Recovered(NamedTuple):
     status: Status
 
 
-def recover_batch(connection: BaseDatabaseWrapper, limit: int = BATCH) -> list[Recovered]:
+@dataclass(slots=True)
+class Refusals:
+    """How many jobs in a row the database has refused to take back; kept from batch to batch."""
+
+    in_a_row: int = 0
+
+
+def recover_batch(
+    connection: BaseDatabaseWrapper, limit: int = BATCH, refusals: Refusals | None = None
+) -> list[Recovered]:
     """Recover up to `limit` expired leases, oldest first, and return what was recovered.
 
     Each becomes ready now, or dead when its attempts or crashes are used up, with an attempt row
     `expired` that names the worker. Waits for no lock; a full batch means that there may be more.
+    A job that the database refuses to take back is dead; raises its error when it refuses more
+    than a few in a row.
     """
+    refusals = refusals or Refusals()
     try:
-        return run(connection, lambda cursor: _recover(connection, cursor, limit))
-    except CommitUnknown:
-        return []  # done or to be done: the next pass sees which
+        return _recover_in_one(connection, limit, refusals)
     except (DataError, IntegrityError):
         # One row cannot be taken back (its attempt is on record already, say): find it.
-        if limit == 1:
-            return run(connection, lambda cursor: _give_up(connection, cursor))
-        ones = (recover_batch(connection, 1) for _ in range(limit))
-        return [job for found in takewhile(bool, ones) for job in found]
+        return _one_by_one(connection, limit, refusals)
+
+
+def _recover_in_one(
+    connection: BaseDatabaseWrapper, limit: int, refusals: Refusals
+) -> list[Recovered]:
+    try:
+        found = run(connection, lambda cursor: _recover(connection, cursor, limit))
+    except CommitUnknown:
+        return []  # done or to be done: the next pass sees which
+    if found:
+        refusals.in_a_row = 0
+    return found
+
+
+def _one_by_one(connection: BaseDatabaseWrapper, limit: int, refusals: Refusals) -> list[Recovered]:
+    recovered: list[Recovered] = []
+    for _ in range(limit):
+        try:
+            found = _recover_in_one(connection, 1, refusals)
+        except (DataError, IntegrityError):
+            refusals.in_a_row += 1
+            if refusals.in_a_row > MAX_REFUSALS:  # not the rows' fault
+                if recovered:
+                    break  # the caller is to hear of these; the next batch raises
+                raise
+            found = run(connection, lambda cursor: _give_up(connection, cursor))
+        if not found:
+            break
+        recovered += found
+    return recovered
 
 
 def _give_up(connection: BaseDatabaseWrapper, cursor: CursorWrapper) -> list[Recovered]:

@@ -187,7 +187,8 @@ def _payload(
         )
     try:
         values = dict(payload or {}) if declared is None else declared.as_json(payload or {})
-        encoded = encode(values, what="payload", limit=limit)
+        names = () if declared is None else declared.signature.names
+        encoded = encode(values, what="payload", limit=limit, names=names)
         return encoded, values if declared is None else declared.arguments(values)
     except (TypeError, ValueError, RejectedJob) as error:
         raise EnqueueError(f"{name}: {error}") from None

@@ -79,6 +79,9 @@ class _Row(NamedTuple):
     context: str
     signature: str
 
+    def __repr__(self) -> str:
+        return f"<_Row {self.id}>"  # no values
+
 
 def resign(
     selection: Selection,

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from django.db.backends.base.base import BaseDatabaseWrapper
-
 from django_leasequeue.codec import decode_payload, encode
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.lease import Claimed
 from django_leasequeue.core.request import Request
-from django_leasequeue.core.transaction import tagged
 from django_leasequeue.exceptions import EnqueueError
 from django_leasequeue.middleware.chain import get_chain
 from django_leasequeue.signing import Sealed, signature_of
@@ -56,29 +52,14 @@ def sign_request(request: Request) -> Request:
     return replace(request, signature=signature_of(_sealed_request(request)))
 
 
-def signed_for(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> Request | None:
-    """Return the request with the signature that it needs in the row of a ready job.
+def signed_for(request: Request, idempotency_key: str) -> Request:
+    """Return the request with the signature that it needs in a row that is there already.
 
     That row keeps its idempotency_key, which for a key that ends with its job is another one.
-    None: the job is not ready any more.
     """
-    if not request.signature or request.live_key is None:
+    if not request.signature:
         return request
-    dialect = dialect_for(connection)
-    with connection.cursor() as cursor:
-        # Locked, so that a row which this transaction's snapshot does not show is seen, too.
-        cursor.execute(
-            tagged(
-                "replace",
-                "SELECT idempotency_key FROM leasequeue_job WHERE id = %s "
-                f"AND {dialect.aside('status')} = 'ready'{dialect.wait_locked}",
-            ),
-            [job_id],
-        )
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    sealed = _sealed_request(request)._replace(idempotency_key=row[0])
+    sealed = _sealed_request(request)._replace(idempotency_key=idempotency_key)
     return replace(request, signature=signature_of(sealed))
 
 

@@ -79,10 +79,11 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
     """
     if not endings:
         return []
+    unknown = False
     try:
         statuses = _write(connection, endings)
     except CommitUnknown:
-        statuses = {}  # the attempt rows tell, below
+        statuses, unknown = {}, True  # the attempt rows tell, below
     except (DatabaseError, InterfaceError) as error:
         if trouble(connection, error) is not None:
             raise
@@ -90,8 +91,8 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
             return [result for ending in endings for result in settle(connection, [ending])]
         endings = [Ending(endings[0].lease, _unstorable(endings[0].outcome))]
         statuses = _write(connection, endings)
-    missing = {lease: outcome.end for lease, outcome in endings if lease not in statuses}
-    fate_of = fates(connection, missing)
+    missing = {lease: outcome for lease, outcome in endings if lease not in statuses}
+    fate_of = fates(connection, missing, unknown=unknown)
     return [
         Settled(ending, Verdict.SETTLED, statuses[ending.lease])
         if ending.lease in statuses

@@ -28,13 +28,13 @@ _KEY_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """How one attempt completes: `mark_done` is called once it is committed."""
+    """How one attempt completes: `mark_done` is called once it is committed, with its outcome."""
 
     job: Claimed
     hold: Hold
     alias: str
     interrupts: Interrupts
-    mark_done: Callable[[], None]
+    mark_done: Callable[[Outcome], None]
 
     def transaction(
         self, outcome: Callable[[], Outcome], *, hold_first: bool
@@ -58,7 +58,7 @@ class _Completing:
     job: Claimed
     hold: Hold
     outcome: Callable[[], Outcome]
-    committed: Callable[[], None]
+    mark_done: Callable[[Outcome], None]
     hold_first: bool
     _endings: list[Outcome] = field(default_factory=list)
 
@@ -89,7 +89,10 @@ class _Completing:
             finish_within(connection, cursor, self.job.lease, self._endings[0])
 
     def stands(self, connection: BaseDatabaseWrapper) -> bool:
-        return resolve(connection, self.job.lease, self._endings[0].end) is Fate.ENDED
+        return resolve(connection, self.job.lease, self._endings[0]) is Fate.ENDED
+
+    def committed(self) -> None:
+        self.mark_done(self._endings[0])
 
     def _hold(self, connection: BaseDatabaseWrapper) -> None:
         hold_row(connection, self.job, self.hold)

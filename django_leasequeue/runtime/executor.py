@@ -5,44 +5,31 @@ Whatever a handler raises, exits and interrupts included, becomes an outcome.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.conf import settings
-
-from django_leasequeue.codec import clean_text, summarize
-from django_leasequeue.conf import get_conf
+from django_leasequeue.codec import summarize
 from django_leasequeue.core.lease import Claimed
 from django_leasequeue.core.sealing import sealed_claim
 from django_leasequeue.declaration import Accepted
-from django_leasequeue.events import log_event
 from django_leasequeue.exceptions import (
-    JobCancelled,
     JobCrashed,
     JobError,
     JobExpired,
-    JobInterrupted,
-    JobTimeout,
-    LeaseLost,
-    Reject,
     RejectedJob,
-    Skip,
-    Snooze,
     UnknownJobType,
 )
 from django_leasequeue.models import Job
-from django_leasequeue.outcomes import End, ErrorSummary, Outcome
+from django_leasequeue.outcomes import End, Outcome
 from django_leasequeue.registry import Declaration, registry
-from django_leasequeue.retry import as_seconds
 from django_leasequeue.runtime.aftermath import Ran, hears_of_deaths, hears_of_ends, tell_end
-from django_leasequeue.runtime.backoff import delay_after, pure_delay_after
 from django_leasequeue.runtime.calling import call_failed, call_handler
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.context import JobContext
+from django_leasequeue.runtime.endings import outcome_of_error, undescribed
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.isolation import (
@@ -94,7 +81,7 @@ class Executor:
         except BaseException as error:  # noqa: BLE001  (a job whose end nobody hears of never ends)
             self.interrupts.close()
             self._error = self.ran = None
-            return _undescribed(error, job, hold)
+            return undescribed(error, job, hold)
 
     def _execute(self, job: Claimed, hold: Hold, limit: float | None) -> Outcome:
         declaration = registry.get(job.job_type)
@@ -114,7 +101,7 @@ class Executor:
         except BaseException as error:  # noqa: BLE001  (SystemExit is a handler's failure, too)
             self.interrupts.close()
             self._error = error
-            outcome = _from_error(error, job, declaration, context, started=started)
+            outcome = outcome_of_error(error, job, declaration, context, started=started)
         outcome = self._close(outcome, job, declaration, context)
         self._keep(job, hold, context, outcome)
         self._ended = time.monotonic()
@@ -130,7 +117,7 @@ class Executor:
             return self._bury(job, hold, limit, last)
         except BaseException as error:  # noqa: BLE001  (as above)
             self.interrupts.close()
-            return _undescribed(error, job, hold)
+            return undescribed(error, job, hold)
 
     def _bury(self, job: Claimed, hold: Hold, limit: float | None, last: LastEnd) -> Outcome:
         declaration = registry.get(job.job_type)
@@ -201,28 +188,7 @@ class Executor:
         self._error = error = JobError(
             f"the handler left a transaction open on {', '.join(aliases)}"
         )
-        return _from_error(error, job, declaration, context, started=True)
-
-
-def _undescribed(error: BaseException, job: Claimed, hold: Hold) -> Outcome:
-    """Return the end of an attempt whose error, or whose cleaning up, raised in its turn."""
-    if hold.completed:
-        return Outcome(End.COMPLETED, settled=True)
-    declaration = registry.get(job.job_type)
-    log_event(
-        "attempt_undescribed",
-        level=logging.ERROR,
-        job_id=job.job_id,
-        job_type=job.job_type,
-        error=type(error).__qualname__,
-    )
-    text = "UndescribedError: the attempt ended with an error that could not be described"
-    return Outcome(
-        End.FAILED,
-        delay=pure_delay_after(declaration, job.attempt),
-        error=ErrorSummary("UndescribedError", text),
-        bury=declaration is not None and declaration.failed is not None,
-    )
+        return outcome_of_error(error, job, declaration, context, started=True)
 
 
 def _shown(job: Claimed, payload: dict[str, Any] | None) -> Claimed:
@@ -253,68 +219,3 @@ def _last_payload(job: Claimed, declaration: Declaration) -> dict[str, Any] | No
         raise  # newer code has the hook
     except RejectedJob:
         return None
-
-
-def _from_error(
-    error: BaseException,
-    job: Claimed,
-    declaration: Declaration | None,
-    context: JobContext | None,
-    *,
-    started: bool,
-) -> Outcome:
-    """Return the outcome that an exception stands for."""
-    if context is not None and context.completed:
-        # The job was done before this: nothing can take it back, so it is only worth a line.
-        if not isinstance(error, JobInterrupted):
-            _log_late(error, job)
-        return Outcome(End.COMPLETED, settled=True)
-    if isinstance(error, Skip):
-        return Outcome(End.SKIPPED, reason=clean_text(error.reason))
-    if isinstance(error, Snooze):
-        return _snoozed(error, job, declaration, context)
-    if type(error) is JobInterrupted:
-        return Outcome(End.RELEASED, reason="Released during shutdown")
-    summary = summarize(
-        error,
-        job_type=job.job_type,
-        with_message=settings.DEBUG or get_conf().ERROR_DETAIL == "message",
-    )
-    if type(error) is LeaseLost:  # if it still stands, another worker may have it at once
-        return Outcome(End.RELEASED, error=summary, started=started)
-    end = _end_of(error, declaration)
-    hook = declaration is not None and declaration.failed is not None
-    delay = 0.0
-    if end in (End.FAILED, End.TIMED_OUT):
-        delay = delay_after(error, context, declaration, job.attempt)
-    malformed = end is End.REJECTED and not started
-    return Outcome(end, error=summary, delay=delay, bury=hook and not malformed)
-
-
-def _end_of(error: BaseException, declaration: Declaration | None) -> End:
-    if isinstance(error, JobTimeout):
-        return End.TIMED_OUT
-    if isinstance(error, JobCancelled):
-        return End.CANCELLED
-    permanent = (RejectedJob, Reject, *(declaration.permanent if declaration else ()))
-    return End.REJECTED if isinstance(error, permanent) else End.FAILED
-
-
-def _snoozed(
-    error: Snooze, job: Claimed, declaration: Declaration | None, context: JobContext | None
-) -> Outcome:
-    try:
-        delay = as_seconds(error.delay)
-    except ValueError as problem:
-        return _from_error(JobError(f"Snooze: {problem}"), job, declaration, context, started=True)
-    return Outcome(End.SNOOZED, delay=delay, reason=clean_text(error.reason))
-
-
-def _log_late(error: BaseException, job: Claimed) -> None:
-    log_event(
-        "handler_failed_after_completion",
-        level=logging.ERROR,
-        job_id=job.job_id,
-        job_type=job.job_type,
-        error=type(error).__qualname__,
-    )

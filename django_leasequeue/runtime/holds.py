@@ -31,6 +31,9 @@ class Told(NamedTuple):
     fraction: float | None
     text: str
 
+    def __repr__(self) -> str:
+        return f"<Told {self.fraction}>"  # no text
+
 
 @dataclass(slots=True)
 class Hold:

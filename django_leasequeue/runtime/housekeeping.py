@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.recover import BATCH, recover_batch
+from django_leasequeue.core.recover import BATCH, Refusals, recover_batch
 from django_leasequeue.events import log_event
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.statuses import Status
@@ -23,6 +23,7 @@ class Recovery:
     def __init__(self, lease: float) -> None:
         self._every = min(_EVERY, lease / 12)
         self._due = 0.0
+        self._refusals = Refusals()
 
     def run_if_due(self, connection: BaseDatabaseWrapper, stopping: Callable[[], bool]) -> None:
         """Run one pass if it is time for it."""
@@ -30,7 +31,7 @@ class Recovery:
             return
         full = True
         while full and not stopping():
-            recovered = recover_batch(connection)
+            recovered = recover_batch(connection, refusals=self._refusals)
             full = len(recovered) == BATCH
             if recovered:
                 log_event("leases_recovered", count=len(recovered))

@@ -11,15 +11,13 @@ from collections.abc import Callable
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.dialect import Trouble, trouble
 from django_leasequeue.core.presence import Presence, announce, depart, refresh
 from django_leasequeue.events import log_event
-from django_leasequeue.runtime.clock import ticks
+from django_leasequeue.runtime.notices import Notice
 
 __all__ = ["Attendance"]
 
 _EVERY = 5.0
-_AFTER_REFUSAL = 60.0
 
 
 class Attendance:
@@ -28,15 +26,12 @@ class Attendance:
     def __init__(self, presence: Callable[[], Presence]) -> None:
         self._presence = presence
         self._row: int | None = None
-        self._due = 0.0
-        self._refused = False
+        self._notice = Notice(_EVERY, _refused)
 
     def show(self, connection: BaseDatabaseWrapper) -> None:
         """Refresh the row if it is time. Raises what means that the database is away."""
-        if ticks() < self._due:
-            return
-        self._due = ticks() + _EVERY
-        self._try(connection, self._show)
+        if self._notice.due:
+            self._notice.write(connection, lambda: self._show(connection))
 
     def _show(self, connection: BaseDatabaseWrapper) -> None:
         now = self._presence()
@@ -47,7 +42,7 @@ class Attendance:
         """Note that the worker has stopped, if the database can be reached; raises nothing."""
         for _ in range(2):  # an idle session may have been closed: the second has a new one
             try:
-                self._try(connection, self._leave)
+                self._notice.write(connection, lambda: self._leave(connection))
             except (DatabaseError, InterfaceError):
                 connection.close()
             else:
@@ -57,16 +52,6 @@ class Attendance:
         if self._row is not None:
             depart(connection, self._row, self._presence().name)
 
-    def _try(
-        self, connection: BaseDatabaseWrapper, write: Callable[[BaseDatabaseWrapper], None]
-    ) -> None:
-        try:
-            write(connection)
-        except (DatabaseError, InterfaceError) as error:
-            if trouble(connection, error) is Trouble.RECONNECT:
-                raise
-            self._due = ticks() + _AFTER_REFUSAL
-            if not self._refused:
-                name = type(error).__qualname__
-                log_event("presence_refused", level=logging.WARNING, error=name)
-            self._refused = True
+
+def _refused(error: str) -> None:
+    log_event("presence_refused", level=logging.WARNING, error=error)

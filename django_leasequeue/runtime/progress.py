@@ -10,24 +10,22 @@ import json
 import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.codec import clean_text
-from django_leasequeue.core.dialect import Trouble, trouble
 from django_leasequeue.core.progress import save_progress
 from django_leasequeue.events import log_event
 from django_leasequeue.exceptions import JobError
-from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.holds import Hold, Told
+from django_leasequeue.runtime.notices import Notice
 
 __all__ = ["ProgressBoard", "checked_progress"]
 
 TEXT_LENGTH = 200
 _EVERY = 2.0
-_AFTER_REFUSAL = 60.0
 _MOST = 100
 
 
@@ -49,37 +47,28 @@ class ProgressBoard:
 
     def __init__(self, holds: Callable[[], Sequence[Hold]]) -> None:
         self._holds = holds
-        self._due = 0.0
-        self._refused = False
+        self._notice = Notice(_EVERY, _refused)
 
     def show(self, connection: BaseDatabaseWrapper) -> None:
         """Write what has changed if it is time. Raises what means that the database is away."""
-        if ticks() < self._due:
+        if not self._notice.due:
             return
         news = [(hold, hold.told) for hold in self._holds() if hold.told is not hold.shown]
         for start in range(0, len(news), _MOST):
-            self._due = ticks() + _EVERY
-            self._try(connection, news[start : start + _MOST])
+            part = news[start : start + _MOST]
+            self._notice.write(connection, partial(_save, connection, part))
 
-    def _try(
-        self, connection: BaseDatabaseWrapper, news: Sequence[tuple[Hold, Told | None]]
-    ) -> None:
-        texts = {hold.lease: _as_json(told) for hold, told in news}
-        try:
-            written = save_progress(connection, texts)
-        except (DatabaseError, InterfaceError) as error:
-            if trouble(connection, error) is Trouble.RECONNECT:
-                raise
-            self._due = ticks() + _AFTER_REFUSAL
-            if not self._refused:
-                name = type(error).__qualname__
-                log_event("progress_refused", level=logging.WARNING, error=name)
-            self._refused = True
-            return
-        for hold, told in news:
-            if hold.lease in written:
-                hold.shown = told
+
+def _save(connection: BaseDatabaseWrapper, news: Sequence[tuple[Hold, Told | None]]) -> None:
+    written = save_progress(connection, {hold.lease: _as_json(told) for hold, told in news})
+    for hold, told in news:
+        if hold.lease in written:
+            hold.shown = told
 
 
 def _as_json(told: Told | None) -> str:
     return json.dumps(told._asdict() if told else None, ensure_ascii=False)
+
+
+def _refused(error: str) -> None:
+    log_event("progress_refused", level=logging.WARNING, error=error)

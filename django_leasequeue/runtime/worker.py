@@ -170,7 +170,7 @@ class Worker:
                 level=logging.CRITICAL,
                 worker=self.name,
                 error=type(error).__qualname__,
-                exc_info=error,
+                raised=error,
             )
         finally:
             self._close_sessions(hard=hard)

@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 from django.db import IntegrityError
 
 from django_leasequeue import enqueue
 from django_leasequeue.core.claim import MAX_REFUSALS
 from django_leasequeue.core.lanes import Lanes
-from tests.core.arrange import claim_jobs, job, run
+from tests.core.arrange import claim_jobs, job
+from tests.core.refusing import refusing
 
 pytestmark = [pytest.mark.usefixtures("connection"), pytest.mark.leaves_reserved]
-
-
-@contextmanager
-def refusing(connection, condition: str) -> Iterator[None]:
-    """Let the database refuse every row for which `condition` holds."""
-    if connection.vendor == "sqlite":
-        condition = condition.replace("status", "NEW.status").replace("job_type", "NEW.job_type")
-        run(
-            connection,
-            f"CREATE TRIGGER refused BEFORE UPDATE ON leasequeue_job WHEN {condition} "
-            "BEGIN SELECT RAISE(ABORT, 'refused'); END",
-        )
-        undo = "DROP TRIGGER refused"
-    else:
-        run(
-            connection,
-            f"ALTER TABLE leasequeue_job ADD CONSTRAINT refused CHECK (NOT ({condition}))",
-        )
-        undo = "ALTER TABLE leasequeue_job DROP CONSTRAINT refused"
-    try:
-        yield
-    finally:
-        run(connection, undo)
 
 
 RESERVED = "status = 'reserved'"

@@ -155,6 +155,7 @@ def test_raise_names_the_job_that_has_the_key():
 def test_replace_changes_a_job_that_is_still_ready(options):
     made = enqueue("t", {"n": 1}, delay=3600, expires=7200, timeout=5, **options)
     again = enqueue("u", {"n": 2}, on_conflict="replace", priority=9, max_attempts=2, **options)
+    assert (again.created, again.replaced) == (False, True)
     assert (again.id, again.created) == (made.id, False)
     row = job(made.id)
     assert (row.job_type, row.payload, row.priority, row.max_attempts) == ("u", {"n": 2}, 9, 2)
@@ -166,5 +167,6 @@ def test_replace_leaves_a_running_job_alone(connection):
     made = enqueue("t", {"n": 1}, key="k")
     claim_one(connection)
     before = snapshot(connection)
-    assert enqueue("t", {"n": 2}, key="k", on_conflict="replace").id == made.id
+    again = enqueue("t", {"n": 2}, key="k", on_conflict="replace")
+    assert (again.id, again.created, again.replaced) == (made.id, False, False)
     assert snapshot(connection) == before

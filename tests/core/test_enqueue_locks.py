@@ -17,7 +17,7 @@ from django_leasequeue.core.settle import Ending, Verdict, settle
 from django_leasequeue.outcomes import End, Outcome
 from tests.core.arrange import claim_jobs, claim_one, expire, job, running
 from tests.core.reports import make_report, reports
-from tests.faults import Rival, session_id, wait_blocked
+from tests.faults import Rival, holding_job, session_id, wait_blocked
 
 pytestmark = [
     pytest.mark.usefixtures("connection"),
@@ -28,6 +28,7 @@ KEYS = [{"key": "k"}, {"key": "k", "key_until": "finished"}]
 WAYS = {
     "enqueue": lambda options: enqueue("t", {}, **options),
     "enqueue_many": lambda options: enqueue_many([("t", {}, {}), ("t", {}, options)]),
+    "replace": lambda options: enqueue("t", {}, on_conflict="replace", **options),
 }
 
 
@@ -37,9 +38,14 @@ def options(request):
     return {**request.param, "key": secrets.token_hex()}
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS)
-def duplicate(request, options):
-    return lambda: request.param(options)
+@pytest.fixture(params=WAYS)
+def way(request):
+    return request.param
+
+
+@pytest.fixture
+def duplicate(way, options):
+    return lambda: WAYS[way](options)
 
 
 @pytest.fixture(params=[None, "repeatable"], ids=["as set", "repeatable read"])
@@ -117,11 +123,36 @@ def test_other_producers_do_not_wait(worker, web, as_default, options, duplicate
                 assert enqueue("t", key=key, key_until="finished").created
 
 
-def test_a_ready_job_is_claimed(worker, web, as_default, options, duplicate):
+def test_a_ready_job_is_claimed(worker, web, as_default, options, duplicate, way):
+    """But for one that is replaced, which is claimed as it was, or as it will be."""
     made = enqueue("t", **options)
     with as_default(web), transaction.atomic():
         duplicate()
-        assert [held.job_id for held in claim_jobs(worker, 5)] == [made.id]
+        free = [] if way == "replace" else [made.id]
+        assert [held.job_id for held in claim_jobs(worker, 5)] == free
+
+
+def test_a_job_being_claimed_is_not_waited_for(worker, web, as_default, options):
+    """Its lock, once the claim has let go, would be that of a running job."""
+    first = enqueue("t", **options)
+    with as_default(web), transaction.atomic():
+        with holding_job(worker, first.id):
+            made = enqueue("t", on_conflict="replace", **options)
+        assert (made.id, made.created, made.replaced) == (first.id, False, False)
+        held = claim_one(worker)
+        assert renew(worker, [held.lease], 60).renewed == (held.lease,)
+
+
+@pytest.mark.only_on("mariadb", "mysql")
+def test_a_running_job_that_a_snapshot_shows_as_ready_is_not_locked(
+    worker, web, as_default, options
+):
+    first = enqueue("t", **options)
+    with as_default(web), transaction.atomic():
+        assert job(first.id).status == "ready"  # the snapshot
+        held = claim_one(worker)
+        assert not enqueue("t", on_conflict="replace", **options).replaced
+        assert renew(worker, [held.lease], 60).renewed == (held.lease,)
 
 
 def test_an_expired_lease_is_recovered(worker, web, as_default, options, duplicate):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
+
 import pytest
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, connections, transaction
 
 from django_leasequeue import enqueue, enqueue_many, job
 from django_leasequeue.models import Job
@@ -79,7 +81,16 @@ def broken_sql(**kwargs):
 
 
 def broken_code(**kwargs):
+    make_report("lost")
     raise ValueError("secret")
+
+
+@transaction.atomic
+def enqueue_between_reports():
+    before = make_report("before")
+    made = enqueue("t")
+    make_report("after")
+    return made, before
 
 
 @pytest.mark.parametrize("receiver", [broken_sql, broken_code])
@@ -88,10 +99,7 @@ def test_a_receiver_that_raises_changes_nothing(listening, heard, caplog, receiv
     """Case C14: also when it has broken the transaction, which a savepoint mends."""
     listening(receiver)
     if atomic:
-        with transaction.atomic():
-            before = make_report("before")
-            made = enqueue("t")
-            make_report("after")
+        made, before = enqueue_between_reports()
         assert reports() == ["after", before.idempotency_key]
     else:
         made = enqueue("t")
@@ -100,7 +108,50 @@ def test_a_receiver_that_raises_changes_nothing(listening, heard, caplog, receiv
     (record,) = [record for record in caplog.records if record.event == "signal_failed"]
     assert record.fields["signal"] == "job_enqueued"
     assert record.fields["receiver"] == receiver.__name__
-    assert "secret" not in f"{record.fields} {record.getMessage()}"
+    assert "secret" not in f"{record.fields} {record.getMessage()} {record.exc_info}"
+
+
+def swallowed_sql(**kwargs):
+    with suppress(DatabaseError):
+        broken_sql()
+
+
+def swallowed_duplicate(**kwargs):
+    make_report("lost")
+    with suppress(IntegrityError):
+        make_report("lost")
+
+
+def handled_duplicate(**kwargs):
+    make_report("kept")
+    with suppress(IntegrityError), transaction.atomic():
+        make_report("kept")
+
+
+@pytest.mark.parametrize("receiver", [swallowed_sql, swallowed_duplicate, handled_duplicate])
+def test_a_receiver_that_swallows_an_error_breaks_nothing(listening, receiver):
+    """Django may know of it, or only the server may."""
+    listening(receiver)
+    made, before = enqueue_between_reports()
+    assert Job.objects.get().pk == made.pk
+    assert {"after", before.idempotency_key} <= set(reports())
+    assert "kept" in reports() or receiver is not handled_duplicate
+
+
+@pytest.mark.parametrize("swallowed", [True, False])
+@pytest.mark.only_on("mariadb", "mysql")
+def test_a_receiver_that_has_ended_the_transaction_is_told_of(listening, connection, swallowed):
+    """As a deadlock does there: there is no savepoint to go back to, and no job any more."""
+
+    def deadlocked(**kwargs):
+        run(connection, "ROLLBACK")
+        with suppress(DatabaseError) if swallowed else nullcontext():
+            raise OperationalError(1213, "Deadlock found when trying to get lock")
+
+    listening(deadlocked)
+    with pytest.raises(OperationalError):
+        enqueue_between_reports()
+    assert (reports(), Job.objects.count()) == ([], 0)
 
 
 def test_without_receivers_it_costs_no_statement(connection):

@@ -7,34 +7,18 @@ import decimal
 import os
 import signal
 import threading
-import zoneinfo
 from contextlib import nullcontext
 
 import pytest
 from django.db import connections
-from django.utils import timezone, translation
 
 from django_leasequeue.runtime.isolation import fresh_context, keep_signals
 from django_leasequeue.runtime.sessions import Watch
-
-VARIABLE = contextvars.ContextVar("VARIABLE", default="untouched")
-TOKYO = zoneinfo.ZoneInfo("Asia/Tokyo")
+from tests.thread_state import CHANGED, UNTOUCHED, change, state
 
 
-def state():
-    return (
-        VARIABLE.get(),
-        translation.get_language(),
-        timezone.get_current_timezone_name(),
-        decimal.getcontext().prec,
-    )
-
-
-def change():
-    VARIABLE.set("changed")
-    translation.activate("fr")
-    timezone.activate(TOKYO)
-    decimal.getcontext().prec = 5
+def changed():
+    change()
     return state()
 
 
@@ -43,7 +27,7 @@ def change():
 
 def test_what_is_set_in_a_context_stays_in_it():
     before = state()
-    assert fresh_context().run(change) == ("changed", "fr", "Asia/Tokyo", 5)
+    assert fresh_context().run(changed) == CHANGED
     assert state() == before
     assert fresh_context().run(state) == before
 
@@ -62,11 +46,11 @@ def test_what_the_caller_has_set_does_not_reach_the_handler(settings):
 def test_in_a_thread_of_its_own():
     seen = []
     thread = threading.Thread(
-        target=lambda: seen.extend([fresh_context().run(change), fresh_context().run(state)])
+        target=lambda: seen.extend([fresh_context().run(changed), fresh_context().run(state)])
     )
     thread.start()
     thread.join()
-    assert seen == [("changed", "fr", "Asia/Tokyo", 5), ("untouched", "en-us", "UTC", 28)]
+    assert seen == [CHANGED, UNTOUCHED]
 
 
 def test_connections_are_the_threads_on_both_sides():

@@ -236,6 +236,17 @@ def test_around_cannot_undo_what_is_committed(declare, use, finish):
     assert finish()[1].status == "done"
 
 
+def test_an_error_after_a_committed_skip_leaves_it_a_skip(declare, use, finish):
+    @declare("t", atomic=True)
+    def handler(**payload):
+        return JobResult.skipped("no")
+
+    use(Deciding)
+    enqueue("t", {"end": "reject", "late": True})
+    outcome, row = finish()
+    assert (outcome.end, outcome.settled, row.status) == (End.SKIPPED, True, "done")
+
+
 def test_around_that_raises_is_a_failed_attempt(declare, use, finish):
     declare("t")(lambda: EVENTS.append("handler"))
     enqueue("t")

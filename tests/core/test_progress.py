@@ -90,7 +90,7 @@ def test_the_newest_value_only(connection, board):
 def test_every_two_seconds_at_most(connection, board, monkeypatch):
     hold, shown = board
     now = [ticks()]
-    monkeypatch.setattr("django_leasequeue.runtime.progress.ticks", lambda: now[0])
+    monkeypatch.setattr("django_leasequeue.runtime.notices.ticks", lambda: now[0])
     written = []
     for n in range(50):
         hold.told = Told(n / 50, "")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from django.db import IntegrityError
 
 from django_leasequeue import enqueue
-from django_leasequeue.core.recover import BATCH, recover_batch
+from django_leasequeue.core.claim import MAX_REFUSALS
+from django_leasequeue.core.recover import BATCH, Refusals, recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, settle
 from django_leasequeue.models import Job
 from django_leasequeue.outcomes import End, Outcome
@@ -21,6 +23,7 @@ from tests.core.arrange import (
     write,
 )
 from tests.core.interleave import at_statement
+from tests.core.refusing import refusing
 from tests.faults import RECONNECT, REPEAT, Fault, Rival, broken, holding_job, severs
 from tests.statements import count_statements
 from tests.waiting import wait_until
@@ -198,3 +201,20 @@ def test_its_worker_learns_of_it(connection):
     (settled,) = settle(connection, [Ending(held.lease, Outcome(End.COMPLETED))])
     assert settled.verdict is Verdict.LOST
     assert job(held.job_id).status == "ready"
+
+
+@pytest.mark.parametrize("limit", [1, BATCH])
+def test_a_database_that_takes_nothing_back_kills_a_few_jobs_at_most(connection, limit):
+    jobs = lapsed(connection, 3 * MAX_REFUSALS)
+    refusals = Refusals()
+    found = []
+    with refusing(connection, "status = 'ready'"):
+        while len(found) < MAX_REFUSALS:
+            found += recover_batch(connection, limit, refusals)
+        for _ in range(3):
+            with pytest.raises(IntegrityError):
+                recover_batch(connection, limit, refusals)
+    statuses = [job(held.job_id).status for held in jobs]
+    assert sorted(statuses) == ["dead"] * MAX_REFUSALS + ["reserved"] * 2 * MAX_REFUSALS
+    assert len(recover_batch(connection, BATCH, refusals)) == 2 * MAX_REFUSALS
+    assert refusals.in_a_row == 0

@@ -8,6 +8,7 @@ import pytest
 from django.db import DatabaseError
 
 from django_leasequeue.core.sessions import end_statement, session_id
+from django_leasequeue.runtime.connections import open_control
 from tests.core.arrange import running
 from tests.faults import Fault, Rival, broken, holding_job, make_error, wait_blocked
 from tests.faults import session_id as asked
@@ -123,3 +124,16 @@ def test_a_refusal_is_no_error(connection, session):
     refusal = make_error(connection, {"mysql": 1095}.get(connection.vendor, "42501"))
     with broken(ending, Fault(refusal)):
         assert end_statement(ending, 1) is False
+
+
+@pytest.mark.only_on("postgres")
+def test_nothing_is_compiled(alias, connection):
+    """The forbidden scan of a small table looks dear; compiling it takes a second."""
+    control = open_control(alias, 60)
+    try:
+        with control.cursor() as cursor:
+            cursor.execute("EXPLAIN ANALYZE SELECT id FROM leasequeue_worker ORDER BY host")
+            plan = [row[0] for row in cursor.fetchall()]
+    finally:
+        control.close()
+    assert not [line for line in plan if "JIT" in line]

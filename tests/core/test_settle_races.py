@@ -7,8 +7,10 @@ from contextlib import suppress
 import pytest
 from django.db import DatabaseError
 
+from django_leasequeue import cancel
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.lease import hold_within
+from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, settle
 from django_leasequeue.outcomes import End, Outcome
 from tests.core.arrange import expire, history, job, outcomes, running, snapshot
@@ -48,6 +50,38 @@ def test_a_locked_row_is_pending_and_the_others_are_settled(connection, session)
     assert outcomes(jobs[1].job_id) == []
     (settled_later,) = settle(connection, endings(jobs[1:2]))
     assert (settled_later.verdict, settled_later.status) == (Verdict.SETTLED, "done")
+
+
+@SERVERS
+@pytest.mark.parametrize("end", [End.PARKED, End.RELEASED])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_lost_answer_about_what_leaves_no_record(connection, lost, end, when):
+    """Parked, or given back before it began, it is that, and no lease was lost."""
+    (held,) = running(connection)
+    ending = Ending(held.lease, Outcome(end, started=False))
+    with broken(connection, Fault(lost, match=commit, when=when)):
+        (settled,) = settle(connection, [ending])
+    if settled.verdict is Verdict.PENDING:
+        settled = wait_until(lambda: _settled(connection, ending))
+    assert settled.verdict is Verdict.SETTLED
+    assert job(held.job_id).status == ("parked" if end is End.PARKED else "ready")
+
+
+def _settled(connection, ending):
+    (settled,) = settle(connection, [ending])
+    return settled if settled.verdict is not Verdict.PENDING else None
+
+
+@pytest.mark.parametrize("by", ["nobody", "recovery", "an operator"])
+def test_a_lease_that_somebody_else_has_ended_was_not_given_back(connection, by):
+    (held,) = running(connection)
+    expire(connection, held.job_id)
+    if by == "recovery":
+        recover_batch(connection)
+    if by == "an operator":
+        cancel(held.job_id)
+    (settled,) = settle(connection, [Ending(held.lease, Outcome(End.PARKED, started=False))])
+    assert settled.verdict is Verdict.LOST
 
 
 @SERVERS

@@ -91,6 +91,14 @@ def test_the_json_of_the_database_is_not_the_json_that_was_signed(connection, ra
     assert (job(made.id).status, verify(job(made.id))) == ("done", True)
 
 
+@pytest.mark.parametrize("number", [2**63, 2**70])
+def test_a_number_that_a_database_would_change_is_refused(connection, ran, number):
+    """Case D1: MySQL makes a float of it, which nobody has signed."""
+    with pytest.raises(EnqueueError, match="64 bit range"):
+        enqueue("signed", {"bb": 1, "a": {"z": 1, "y": [1.0, 1e2, 1e-7, number]}, "é": "😀"})
+    assert not Job.objects.exists()
+
+
 def test_every_way_to_enqueue_signs(connection, ran):
     made = enqueue("signed", {"n": 1}, key="a", key_until="finished")
     many = enqueue_many([("signed", {"n": n}, {"max_attempts": 2 + n}) for n in range(3)])

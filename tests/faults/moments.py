@@ -24,7 +24,7 @@ class Moments(logging.Handler):
         name = getattr(record, "event", None)
         if name is None:
             return
-        event = {"event": name, "exc_info": record.exc_info, **getattr(record, "fields", {})}
+        event = {"event": name, **getattr(record, "fields", {})}
         self.events.append(event)
         for hook in self._hooks.get(name, ()):
             hook(event)

@@ -26,7 +26,7 @@ WRITES = {
     ("bury", "_write"): "status",
     ("park", "_wake"): "status",
     # These belong to producers and operators, and know statuses only.
-    ("insert", "replace_ready"): "status",
+    ("replace", "_write"): "status",
     ("operating", "update_jobs"): "status",
     # Signatures belong to nobody's lease; the row is locked, and says what was read of it.
     ("resign", "_write"): "signature",

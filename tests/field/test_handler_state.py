@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import decimal
 import signal
 import zoneinfo
 from contextlib import contextmanager
@@ -26,31 +24,13 @@ from tests.core.arrange import claim_jobs, job, run, running
 from tests.core.reports import make_report, reports
 from tests.field.slot import opened
 from tests.field.workers import drain
-
-VARIABLE = contextvars.ContextVar("VARIABLE", default="untouched")
-UNTOUCHED = ("untouched", "en-us", "UTC", 28)
+from tests.thread_state import UNTOUCHED, VARIABLE, change, state
 
 
 @pytest.fixture
 def slot(connection):
     with opened() as slot:
         yield slot
-
-
-def state():
-    return (
-        VARIABLE.get(),
-        translation.get_language(),
-        timezone.get_current_timezone_name(),
-        decimal.getcontext().prec,
-    )
-
-
-def change():
-    VARIABLE.set("changed")
-    translation.activate("fr")
-    timezone.activate(zoneinfo.ZoneInfo("Asia/Tokyo"))
-    decimal.getcontext().prec = 5
 
 
 def changes_and_raises():

@@ -6,7 +6,7 @@ import pytest
 
 from django_leasequeue.core.presence import Presence
 from django_leasequeue.models import Worker
-from django_leasequeue.runtime import presence as attendance
+from django_leasequeue.runtime import notices
 from django_leasequeue.runtime.presence import Attendance
 from tests.faults import Fault, broken, watching
 
@@ -18,7 +18,7 @@ PRESENCE = Presence("w:host:1:ab", "host", 1, "0", ("*",), 1)
 def times(monkeypatch):
     """A clock that a test moves."""
     now = [1000.0]
-    monkeypatch.setattr(attendance, "ticks", lambda: now[0])
+    monkeypatch.setattr(notices, "ticks", lambda: now[0])
     return now
 
 

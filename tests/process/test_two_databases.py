@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,9 @@ SETTINGS = """
 from tests.process.settings import *
 from tests.process.settings import DATABASES, INSTALLED_APPS, LEASEQUEUE
 
-DATABASES["queue"] = {{"ENGINE": "django.db.backends.sqlite3", "NAME": {path!r}}}
+DATABASES["queue"] = {{**DATABASES["default"], "NAME": {name!r}}}
 DATABASE_ROUTERS = ["two_databases.Router"]
 LEASEQUEUE = {{**LEASEQUEUE, "DATABASE": "queue"}}
-# Of those handlers one is atomic, which this file's kind of database refuses.
 INSTALLED_APPS = [*(set(INSTALLED_APPS) - {{"tests.process.handlers"}}), "two_databases_jobs"]
 
 
@@ -30,38 +30,66 @@ from django_leasequeue import job
 from reports.models import GeneratedReport
 
 
-@job("report_and_fail", takes_context=True)
-def report_and_fail(context):
+def write(context, **database):
+    GeneratedReport.objects.db_manager(**database).create(
+        idempotency_key=f"{context.job_id}-{len(database)}", tenant_id="t", report_month="2042-01",
+        result_json={},
+    )
+
+
+@job("both", takes_context=True)
+def both(context, fails):
     with context.complete():
-        GeneratedReport.objects.create(
-            idempotency_key="k", tenant_id="t", report_month="2042-01", result_json={}
-        )
-        raise ValueError
+        write(context)
+        write(context, using=context.using)
+        if fails:
+            raise ValueError
 """
 ENQUEUE = """
 from django.db import transaction
 from django_leasequeue import enqueue
-try:
-    with transaction.atomic():
-        job = enqueue("report_and_fail", max_attempts=1)
-        raise ValueError
-except ValueError:
-    print(job.pk)
+for alias in ("default", "queue"):
+    for fails in (True, False):
+        try:
+            with transaction.atomic(using=alias):
+                enqueue("both", {"fails": fails}, max_attempts=1)
+                raise ValueError
+        except ValueError:
+            pass
 """
 LOOK = """
 import json
 from django_leasequeue.models import Job
 from reports.models import GeneratedReport
-row = Job.objects.get()
-attempts = [attempt.outcome for attempt in row.history.all()]
-print(json.dumps([row.status, attempts, GeneratedReport.objects.using("default").count()]))
+found = [
+    [row.status, row.payload["fails"], [attempt.outcome for attempt in row.history.all()]]
+    for row in Job.objects.order_by("pk")
+]
+rows = [GeneratedReport.objects.using(alias).count() for alias in ("default", "queue")]
+print(json.dumps([found, rows]))
 """
 
 
 @pytest.fixture
-def process_environment(process_environment, tmp_path: Path) -> dict[str, str]:
+def queue_name(queue_db, tmp_path: Path) -> Iterator[str]:
+    """The name of a second database on the same server."""
+    if queue_db.vendor == "sqlite":
+        yield str(tmp_path / "queue.sqlite3")
+        return
+    name = f"{queue_db.settings_dict['NAME']}_queue"
+    quoted = queue_db.ops.quote_name(name)
+    with queue_db.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {quoted}")
+        cursor.execute(f"CREATE DATABASE {quoted}")
+    yield name
+    with queue_db.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {quoted}")
+
+
+@pytest.fixture
+def process_environment(process_environment, queue_name, tmp_path: Path) -> dict[str, str]:
     """The environment of a project whose queue is in a database of its own."""
-    text = SETTINGS.format(path=str(tmp_path / "queue.sqlite3"))
+    text = SETTINGS.format(name=queue_name)
     (tmp_path / "two_databases.py").write_text(text)
     (tmp_path / "two_databases_jobs").mkdir()
     (tmp_path / "two_databases_jobs" / "__init__.py").touch()
@@ -74,13 +102,18 @@ def process_environment(process_environment, tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_two_commit_apart(queue_db, manage, worker_process):
-    """The job outlives the caller's rollback; a row outlives the completion that failed."""
+    """A job outlives a rollback on `default`, rows there outlive the completion that failed.
+
+    What is in the queue's own database still commits with it: enqueues and business rows.
+    """
     made = manage("migrate", "--database", "queue", "--verbosity", "0")
     assert made.returncode == 0, made.stderr
     assert manage("shell", "-c", ENQUEUE).returncode == 0
     worker = worker_process("--drain")
     assert worker.wait() == 0, worker.log()
-    assert json.loads(manage("shell", "-v", "0", "-c", LOOK).stdout) == ["dead", ["failed"], 1]
+    jobs, (apart, together) = json.loads(manage("shell", "-v", "0", "-c", LOOK).stdout)
+    assert jobs == [["dead", True, ["failed"]], ["done", False, ["completed"]]]
+    assert (apart, together) == (2, 1)
 
 
 def test_the_check_warns(queue_db, manage):

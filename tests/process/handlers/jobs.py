@@ -20,6 +20,7 @@ from tests.process.handlers import (  # noqa: F401  (registered so)
     hanging,
     outages,
     resources,
+    secretive,
     steps,
 )
 
