@@ -29,6 +29,10 @@ class LeaseQueueConfig(AppConfig):
         from django_leasequeue.registry import registry
 
         autodiscover_modules("jobs")
+        if getattr(settings, "TASKS", None):  # Django 6.0 has a default, 5.2 needs the backport
+            from django_leasequeue.backend.discovery import discover
+
+            discover()
         # As it stands: what else is wrong with the settings is for the system check to say.
         given = getattr(settings, "LEASEQUEUE", {})
         if isinstance(given, Mapping) and given.get("JOBS"):

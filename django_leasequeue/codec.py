@@ -220,6 +220,13 @@ def _own_frame(frames: list[tuple[str, int, str]]) -> str:
     return ""
 
 
+def _path_of(kind: type) -> str:
+    """Return a class's dotted path; Python's and the queue's own go by their bare names."""
+    if kind.__module__.partition(".")[0] in ("builtins", "django_leasequeue"):
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _message(error: BaseException) -> str:
     try:
         return str(error)
@@ -242,7 +249,7 @@ def summarize(
     frames = _frames(error.__traceback__)
     grouping = f"{job_type}\0{kind.__module__}.{name}\0{_own_frame(frames)}"
     return ErrorSummary(
-        error_class=name,
+        error_class=clean_text(_path_of(kind), 255),
         text=clean_text(f"{name}: {message}" if message else name),
         frames=tuple(
             clean_text(f"{file}:{line} {function}", 500) for file, line, function in frames

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from django.core.exceptions import ImproperlyConfigured
@@ -38,6 +38,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
+        self._resolvers: list[Callable[[str], Declaration | None]] = []
 
     def add(self, job_type: Declaration, source: str | None = None) -> None:
         """Register a job type; `source` says in errors where it is declared.
@@ -65,6 +66,21 @@ class Registry:
         """Return the job type called `name`, or None."""
         entry = self._entries.get(name)
         return None if entry is None else entry.job_type
+
+    def find(self, name: str) -> Declaration | None:
+        """Return the job type called `name`, which may import a module of the project, or None.
+
+        Raises what such a module raises.
+        """
+        known = self.get(name)
+        for resolve in self._resolvers:
+            known = known or resolve(name)
+        return known
+
+    def resolve_with(self, resolve: Callable[[str], Declaration | None]) -> None:
+        """Ask `resolve` for names that are not registered; it returns what it has registered."""
+        if resolve not in self._resolvers:
+            self._resolvers.append(resolve)
 
     def remove(self, name: str) -> None:
         """Forget a job type; nothing happens when there is none."""

@@ -137,6 +137,8 @@ def exported(module: ModuleType) -> Iterator[tuple[str, Any]]:
     written = house_rules.defined_names(parse(Path(str(module.__file__))))
     for name in getattr(module, "__all__", ()):
         thing = getattr(module, name)
+        if not getattr(thing, "__module__", "").startswith("django_leasequeue"):
+            continue  # another library's, passed on
         if inspect.isclass(thing) or inspect.isroutine(thing):
             yield name, thing
         for member in vars(thing) if inspect.isclass(thing) else ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -50,12 +51,13 @@ class Claimed:
     idempotency_key: str
     signature: str
     timeout: float | None
-    enqueued_at: object
+    enqueued_at: datetime | None
     context: str = field(repr=False)
     checkpoint: str | None = field(repr=False)
     leased_by: str
     live_key: str | None
     payload_version: int = 1
+    priority: int = 0
 
     @property
     def job_id(self) -> int:

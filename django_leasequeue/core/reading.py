@@ -21,7 +21,7 @@ _LOOK_UPS = 8
 _COLUMNS = (
     "id, claims, job_type, queue_name, payload, attempts, max_attempts, crashes, idempotency_key, "
     "signature, timeout, {created_at}, context, checkpoint, leased_by, live_key, "
-    "payload_version"
+    "payload_version, priority"
 )
 
 
@@ -105,4 +105,5 @@ def _claimed(dialect: Dialect, row: Sequence[Any], token: bytes) -> Claimed:
         leased_by=row[14],
         live_key=row[15],
         payload_version=row[16],
+        priority=row[17],
     )

@@ -73,6 +73,9 @@ class JobContext:
         self.job_id = job.job_id
         self.job_type = job.job_type
         self.queue = job.queue
+        self.priority = job.priority
+        #: Name of the worker process, as in the job's `leased_by`.
+        self.worker = job.leased_by
         self.payload = payload
         #: What the middleware put into the job's context when it was enqueued.
         self.context = decode_payload(job.context, "context")

@@ -6,8 +6,8 @@ Whatever a handler raises, exits and interrupts included, becomes an outcome.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from django_leasequeue.runtime.isolation import (
     freshen_connections,
     keep_signals,
     left_open,
+    open_transactions,
 )
 from django_leasequeue.signals import job_dead, job_started
 from django_leasequeue.signing import check_signature
@@ -67,6 +68,7 @@ class Executor:
     ran: Ran | None = None
     _error: BaseException | None = None
     _ended: float = 0.0
+    _outer: Mapping[str, int] = field(default_factory=dict)
 
     def execute(self, job: Claimed, hold: Hold, limit: float | None = None) -> Outcome:
         """Run one attempt, which may take `limit` seconds, and return how it ended.
@@ -84,7 +86,7 @@ class Executor:
             return undescribed(error, job, hold)
 
     def _execute(self, job: Claimed, hold: Hold, limit: float | None) -> Outcome:
-        declaration = registry.get(job.job_type)
+        declaration: Declaration | None = None
         context: JobContext | None = None
         started = False
         self._error = None
@@ -92,6 +94,7 @@ class Executor:
         try:
             with keep_signals(), self.interrupts.window(job.lease):
                 run = fresh_context().run
+                declaration = run(registry.find, job.job_type)
                 payload, arguments = run(_accept, job, declaration)
                 context = self._context(job, payload, hold, limit)
                 context.ensure_lease()  # the process may have stood still since the claim
@@ -137,7 +140,7 @@ class Executor:
         except BaseException as failure:  # noqa: BLE001  (nor may a hook's exit end the process)
             self.interrupts.close()
             outcome = Outcome(End.FAILED, error=summarize(failure, job_type=job.job_type))
-        left_open(irregular=outcome.end is not End.COMPLETED)
+        left_open(irregular=outcome.end is not End.COMPLETED, outer=self._outer)
         self._ended = time.monotonic()
         return outcome
 
@@ -155,10 +158,11 @@ class Executor:
         self._prepare()
         with keep_signals():
             fresh_context().run(tell_end, ran, status)
-        left_open(irregular=False)
+        left_open(irregular=False, outer=self._outer)
         self._ended = time.monotonic()
 
     def _prepare(self) -> None:
+        self._outer = open_transactions()
         freshen_connections(after_idle=time.monotonic() - self._ended > _IDLE)
 
     def _context(
@@ -182,7 +186,7 @@ class Executor:
         context: JobContext | None,
     ) -> Outcome:
         irregular = outcome.end not in (End.COMPLETED, End.SKIPPED)
-        aliases = left_open(irregular=irregular)
+        aliases = left_open(irregular=irregular, outer=self._outer)
         if not aliases or irregular or outcome.settled:
             return outcome
         self._error = error = JobError(

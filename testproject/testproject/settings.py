@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
+
+import django
 
 from testproject.database import database_from_environment
 from testproject.environment import flag, seconds, words
@@ -37,6 +40,12 @@ INSTALLED_APPS = [
     "django_leasequeue",
     "reports",
 ]
+if django.VERSION < (6, 0) and find_spec("django_tasks"):
+    INSTALLED_APPS.append("django_tasks")
+if django.VERSION >= (6, 0) or "django_tasks" in INSTALLED_APPS:
+    TASKS = {
+        "default": {"BACKEND": "django_leasequeue.backend.LeaseQueueBackend", "QUEUES": []},
+    }
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
