@@ -6,6 +6,8 @@ UTC with microseconds (SQLite: milliseconds, by the host's clock).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, ClassVar
@@ -34,6 +36,8 @@ class Dialect:
     stamp: ClassVar[str]
     #: A point `span(seconds)` after now; takes one parameter.
     later: ClassVar[str]
+    #: What reads the server's clock in those three.
+    clock_sources: ClassVar[tuple[str, ...]] = ("UTC_TIMESTAMP(6)",)
     #: A random hex text of 64 characters, the column default of idempotency_key.
     random_key: ClassVar[str]
     skip_locked: ClassVar[str] = " FOR UPDATE SKIP LOCKED"
@@ -66,6 +70,29 @@ class Dialect:
     def span(self, seconds: float) -> Any:
         """Return the parameter of `later` for `seconds`."""
         return round(seconds * 1_000_000)
+
+    @contextmanager
+    def clock(self, *, ahead: float = 0.0, stopped_at: datetime | None = None) -> Iterator[None]:
+        """Let "now" in this process's statements be `ahead` seconds of the server's, or stand.
+
+        For tests of projects. Column defaults stay with the server's own clock.
+        """
+        micros = round(ahead * 1_000_000)
+        times = {name: getattr(self, name) for name in ("now", "stamp", "later")}
+        for source in self.clock_sources:
+            reading = self.clock_reading(source, micros, stopped_at)
+            for name in times:
+                vars(self)[name] = getattr(self, name).replace(source, reading)
+        try:
+            yield
+        finally:
+            vars(self).update(times)
+
+    def clock_reading(self, source: str, micros: int, stopped_at: datetime | None) -> str:
+        """Return SQL for what a clock shows that is moved, or has stopped."""
+        if stopped_at is not None:
+            source = f"TIMESTAMP'{stopped_at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
+        return f"({source} + INTERVAL {micros} MICROSECOND)"
 
     def token_param(self, token: bytes) -> Any:
         """Return the parameter of `token_mark` for a token."""
@@ -236,6 +263,7 @@ class PostgreSQL(Dialect):
     now = "statement_timestamp()"
     stamp = "(SELECT clock_timestamp())"
     later = "((SELECT clock_timestamp()) + %s * interval '1 microsecond')"
+    clock_sources = ("statement_timestamp()", "clock_timestamp()")
     random_key = "encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex')"
     json_param = "%s::jsonb"
     end_statement = "SELECT pg_cancel_backend(%s)"
@@ -247,6 +275,11 @@ class PostgreSQL(Dialect):
     repeat_codes = frozenset({"40001", "40P01", "55P03", "57014"})
     #: The server shuts down, starts, or has ended a session that was idle for too long.
     ended_codes = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
+
+    def clock_reading(self, source: str, micros: int, stopped_at: datetime | None) -> str:
+        if stopped_at is not None:
+            source = f"timestamptz '{stopped_at.astimezone(UTC).isoformat()}'"
+        return f"({source} + {micros} * interval '1 microsecond')"
 
     def aside(self, column: str) -> str:
         # No index serves an expression. Statistics of an empty table, or of one without reserved
@@ -325,6 +358,7 @@ class SQLite(Dialect):
     # char(37) is "%": column defaults reach the server unescaped, statements with parameters not.
     now = stamp = f"strftime({_SQLITE_FORMAT}, 'now')"
     later = f"strftime({_SQLITE_FORMAT}, 'now', %s)"
+    clock_sources = ("'now'",)
     random_key = "lower(hex(randomblob(32)))"
     skip_locked = wait_locked = ""
     one_writer = True
@@ -335,6 +369,11 @@ class SQLite(Dialect):
 
     def in_memory(self, connection: BaseDatabaseWrapper) -> bool:
         return bool(connection.is_in_memory_db())  # type: ignore[attr-defined]  # SQLite's own
+
+    def clock_reading(self, source: str, micros: int, stopped_at: datetime | None) -> str:
+        if stopped_at is not None:
+            source = f"'{self.time_param(stopped_at)}'"
+        return f"{source}, '{micros / 1_000_000:+.6f} seconds'"
 
     def hint(self, index: str) -> str:
         if index == "PRIMARY":

@@ -78,6 +78,8 @@ def fenced(deed: Deed, alias: str, interrupts: Interrupts) -> Iterator[None]:
                 deed.wait(connection)
             held_back.append(interrupts.hold_back())
             deed.seal(connection)
+        # Inside a test's transaction the callback above may wait for the end of the test.
+        committed.append(True)
     except Exception as error:
         if committed:
             _log_callback(deed.job, error)

@@ -8,13 +8,14 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from django.db import connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone, translation
 
+from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.events import log_event
 from django_leasequeue.runtime.sessions import (
     idle_seconds,
@@ -24,7 +25,14 @@ from django_leasequeue.runtime.sessions import (
     watch_new_connections,
 )
 
-__all__ = ["fresh_context", "freshen_connections", "keep_signals", "left_open", "revive"]
+__all__ = [
+    "fresh_context",
+    "freshen_connections",
+    "keep_signals",
+    "left_open",
+    "open_transactions",
+    "revive",
+]
 
 _START = contextvars.copy_context()
 # Apart, because code changes it in place: a copied Context refers to the same object.
@@ -34,6 +42,7 @@ _NAMES = (
 )  # fmt: skip
 _SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 _IDLE = 1.0
+_NOTHING: Mapping[str, int] = {}
 
 
 def fresh_context() -> contextvars.Context:
@@ -89,15 +98,29 @@ def revive(connection: BaseDatabaseWrapper) -> None:
         connection.close()
 
 
-def left_open(*, irregular: bool) -> list[str]:
+def open_transactions() -> dict[str, int]:
+    """Return how many atomic blocks this thread is in, by alias; without those that are in none."""
+    return {
+        connection.alias: len(connection.atomic_blocks)
+        for connection in connections.all(initialized_only=True)
+        if connection.in_atomic_block
+    }
+
+
+def left_open(*, irregular: bool, outer: Mapping[str, int] = _NOTHING) -> list[str]:
     """Discard connections that the handler left unclean; return the aliases of open transactions.
 
     What was not committed is rolled back. A connection whose session has been changed (SET, LOCK
     TABLES, temporary tables, named locks, ...) is discarded, too, and after an `irregular` end
-    every connection is: a statement may have been cut short.
+    every connection is: a statement may have been cut short. A transaction that was open before,
+    in which `outer` atomic blocks were entered, is the caller's and stays as it is.
     """
     found: list[str] = []
     for connection in connections.all(initialized_only=True):
+        if connection.alias in outer:
+            if len(connection.atomic_blocks) > outer[connection.alias]:
+                found.append(connection.alias)
+            continue
         dirty, closed = _unfinished(connection), _closed_behind(connection)
         if dirty:
             found.append(connection.alias)
@@ -122,8 +145,12 @@ def _closed_behind(connection: BaseDatabaseWrapper) -> bool:
 def _discard(connection: BaseDatabaseWrapper) -> None:
     """Close the connection and let the next user of its alias begin with a new one."""
     alias, raw = connection.alias, connection.connection
+    del connections[alias]
     try:
         if raw is not None:
+            if dialect_for(connection).in_memory(connection):
+                # With its last connection such a database is gone.
+                connections[alias].ensure_connection()
             raw.close()
             # A pool counts what it has handed out, and replaces what comes back closed.
             pool = getattr(raw, "_pool", None)
@@ -131,7 +158,6 @@ def _discard(connection: BaseDatabaseWrapper) -> None:
                 pool.putconn(raw)
     except Exception as error:  # noqa: BLE001  (drivers differ; it is thrown away as broken)
         log_event("discard_failed", level=logging.DEBUG, error=type(error).__qualname__)
-    del connections[alias]
 
 
 @contextmanager

@@ -28,6 +28,9 @@ WRITES = {
     # These belong to producers and operators, and know statuses only.
     ("replace", "_write"): "status",
     ("operating", "update_jobs"): "status",
+    # These stand for a rival or a dead worker in a project's own tests.
+    ("simulate", "end_lease"): "status",
+    ("simulate", "take_lease"): "status",
     # Signatures belong to nobody's lease; the row is locked, and says what was read of it.
     ("resign", "_write"): "signature",
 }
