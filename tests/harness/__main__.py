@@ -19,7 +19,9 @@ from tests.harness.problems import Problem, say
 from tests.harness.tied import tied
 
 IN_CI = os.environ.get("CI", "").lower() in {"true", "1"}
-PYTHONS = ("oldest", "newest")
+PYTHONS = ("oldest", "newest", "middle")
+#: Where Django 6.0 is another framework than 6.1 and the backport.
+OF_THE_MIDDLE = ("tests/backend", "tests/testing")
 
 
 def main() -> int:
@@ -87,14 +89,19 @@ def _test(options: argparse.Namespace) -> int:
     leftovers.sweep()
     databases.prepare([item.python for item in environments])
     programs = {item.name: venvs.for_tests(item, _extras(item, databases)) for item in environments}
-    shared = len(environments) > 1 and not options.pytest
+    whole = [item for item in environments if item.name != "middle"]
+    shared = len(whole) > 1 and not options.pytest
     with ExitStack() as stack:
         databases.start(stack)
         runs = [
             _plan(item, programs[item.name], databases, name, not shared or (row + column) % 2 == 0)
-            for row, item in enumerate(environments)
+            for row, item in enumerate(whole)
             for column, name in enumerate(databases.names)
         ]
+        for item in environments:
+            if item.name == "middle" and not options.pytest:
+                runs.append(_plan(item, programs[item.name], databases, databases.names[0], False))
+                runs[-1].only = OF_THE_MIDDLE
         # Those with the long process tests first, so that none of them is left alone at the end.
         suite.run_all(sorted(runs, key=lambda run: len(run.left_out)), options.pytest)
     suite.print_table(runs)

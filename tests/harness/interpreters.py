@@ -16,6 +16,7 @@ from tests.harness.problems import Problem
 MINORS = (11, 12, 13, 14)
 NEWEST_DJANGO_NEEDS = (3, 12)
 OLDEST_DJANGO = "Django>=5.2,<6.0"
+MIDDLE_DJANGO = "Django>=6.0,<6.1"
 NEWEST_DJANGO = "Django>=6.1,<6.2"
 
 _PROBE = "import sys; print(*sys.version_info[:3], sys.executable)"
@@ -44,7 +45,7 @@ class Environment:
 
 
 def oldest_and_newest(only: str | None = None) -> list[Environment]:
-    """Return the oldest Python with Django 5.2 and the newest Python with Django 6.1.
+    """Return the oldest Python with Django 5.2 and the newest Python with Django 6.1 and 6.0.
 
     With a single interpreter, or `only` one version as in "3.13", it serves for both, if it is
     new enough for Django 6.1; else that half is missing from the list.
@@ -55,6 +56,7 @@ def oldest_and_newest(only: str | None = None) -> list[Environment]:
     chosen = [Environment("oldest", found[0], OLDEST_DJANGO)]
     if found[-1].version >= NEWEST_DJANGO_NEEDS:
         chosen.append(Environment("newest", found[-1], NEWEST_DJANGO))
+        chosen.append(Environment("middle", found[-1], MIDDLE_DJANGO))
     return chosen
 
 

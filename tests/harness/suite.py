@@ -36,6 +36,8 @@ class Run:
     url: str
     skipped: str = ""
     left_out: tuple[str, ...] = ()
+    #: The folders to run; everything when there are none.
+    only: tuple[str, ...] = ()
     code: int | None = None
     closing: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
@@ -92,7 +94,15 @@ def _start(run: Run, folder: Path, arguments: list[str]) -> Run:
     run.started = time.monotonic()
     # Several runs at once would write one .pytest_cache.
     run.cache = folder / f"{run.output.stem}-cache"
-    command = [str(run.program), "-m", "pytest", "-o", f"cache_dir={run.cache}", *arguments]
+    command = [
+        str(run.program),
+        "-m",
+        "pytest",
+        "-o",
+        f"cache_dir={run.cache}",
+        *run.only,
+        *arguments,
+    ]
     command += [f"--ignore={folder}" for folder in run.left_out]
     with run.output.open("wb") as output:
         run.process = subprocess.Popen(
