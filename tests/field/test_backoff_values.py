@@ -76,11 +76,8 @@ def failed_once(declare: Any, backoff: Any, error: Exception | None = None) -> t
         moments.wait("job_failed", job_id=job_id)
     after = job(job_id)
     (attempt,) = history(job_id)
-    assert (after.status, attempt.outcome, attempt.error_class) == (
-        "ready",
-        "failed",
-        type(error or Broken()).__name__,
-    )
+    assert (after.status, attempt.outcome) == ("ready", "failed")
+    assert attempt.error_class.rpartition(".")[2] == type(error or Broken()).__name__
     waits = (after.available_at - attempt.finished_at).total_seconds()
     assert waits > -0.01  # never in the past of the moment at which it failed
     return waits, len(moments.named("backoff_failed"))
