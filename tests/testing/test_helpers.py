@@ -24,7 +24,6 @@ from django_leasequeue.testing import (
 from tests.backend import sample
 
 pytestmark = pytest.mark.django_db
-pytest_plugins = ["django_leasequeue.testing.pytest_plugin"]
 
 
 @pytest.fixture(autouse=True)
