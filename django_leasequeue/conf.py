@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
+from django_leasequeue.retention import retention_of
 from django_leasequeue.retry import Backoff, Exponential
 
 __all__ = ["Conf", "get_conf"]
@@ -106,11 +107,15 @@ class Conf:
     WORKERS: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: Job types declared as data: entries, a dictionary with them, or the path of a JSON file.
     JOBS: Jobs = ()
+    #: How long finished jobs stay before `prune` takes them; empty: for good.
+    RETENTION: Mapping[str, Any] = field(default_factory=dict)
     #: Dotted paths of middleware classes, the outermost first.
     MIDDLEWARE: tuple[str, ...] = ()
     #: Secrets that jobs are signed with, the newest first; empty: jobs are not signed. No repr:
     #: settings end up in logs and error pages.
     SIGNING_KEYS: tuple[str, ...] = field(default=(), repr=False)
+    #: Who sends it as `Authorization: Bearer` may see the metrics view; empty: users only.
+    METRICS_TOKEN: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         for name, (low, high) in BOUNDS.items():
@@ -121,10 +126,12 @@ class Conf:
             if not isinstance(getattr(self, name), int):
                 raise ImproperlyConfigured(f"LEASEQUEUE[{name!r}] must be a whole number.")
         _check_profiles(self.WORKERS)
+        retention_of(self.RETENTION)
         if not isinstance(self.JOBS, Mapping | list | tuple | str | Path):
             raise ImproperlyConfigured("LEASEQUEUE['JOBS'] must be a list, a dictionary or a path.")
         _check_texts("MIDDLEWARE", self.MIDDLEWARE, 1, "dotted paths")
         _check_texts("SIGNING_KEYS", self.SIGNING_KEYS, MIN_KEY_LENGTH, "keys")
+        _check_token(self.METRICS_TOKEN)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -138,7 +145,7 @@ class Conf:
             raise ImproperlyConfigured("LEASEQUEUE['ERROR_DETAIL'] is 'class' or 'message'.")
         if self.UNKNOWN_JOB_TYPES not in ("dead", "park"):
             raise ImproperlyConfigured("LEASEQUEUE['UNKNOWN_JOB_TYPES'] is 'dead' or 'park'.")
-        if self.DATABASE not in settings.DATABASES:
+        if self.DATABASE not in list(settings.DATABASES):  # which compares what has no hash, too
             raise ImproperlyConfigured(
                 f"LEASEQUEUE['DATABASE'] is {self.DATABASE!r}, which is no alias in DATABASES."
             )
@@ -153,6 +160,15 @@ def _check_texts(name: str, values: Any, shortest: int, what: str) -> None:
             raise ImproperlyConfigured(
                 f"LEASEQUEUE[{name!r}][{number}] must be a text of at least {shortest} characters."
             )
+
+
+def _check_token(token: Any) -> None:
+    """Refuse a token that could be guessed; shows none."""
+    if not isinstance(token, str) or 0 < len(token) < MIN_KEY_LENGTH:
+        raise ImproperlyConfigured(
+            f"LEASEQUEUE['METRICS_TOKEN'] must be a text of at least {MIN_KEY_LENGTH} characters, "
+            "or empty."
+        )
 
 
 def _check_profiles(profiles: Any) -> None:
@@ -173,10 +189,13 @@ def _check_profiles(profiles: Any) -> None:
 
 
 def _backoff(value: Any) -> Backoff:
-    if isinstance(value, str):
-        value = import_string(value)
-    if isinstance(value, type):
-        value = value()
+    try:
+        if isinstance(value, str):
+            value = import_string(value)
+        if isinstance(value, type):
+            value = value()
+    except (ImportError, TypeError) as error:
+        raise ImproperlyConfigured(f"LEASEQUEUE['BACKOFF'] cannot be used: {error}.") from error
     if not callable(value) and not callable(getattr(value, "delay_for", None)):
         raise ImproperlyConfigured(
             "LEASEQUEUE['BACKOFF'] must be a strategy with delay_for(attempt), a callable "
@@ -193,11 +212,10 @@ def get_conf() -> Conf:
     if not isinstance(given, Mapping):
         raise ImproperlyConfigured("LEASEQUEUE must be a dictionary.")
     known = {item.name for item in fields(Conf)}
-    unknown = sorted(set(given) - known)
+    unknown = sorted(map(repr, set(given) - known))
     if unknown:
         raise ImproperlyConfigured(
-            f"Unknown LEASEQUEUE setting: {', '.join(map(repr, unknown))}. "
-            f"Known: {', '.join(sorted(known))}."
+            f"Unknown LEASEQUEUE setting: {', '.join(unknown)}. Known: {', '.join(sorted(known))}."
         )
     values = dict(given)
     if "BACKOFF" in values:

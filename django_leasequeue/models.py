@@ -15,7 +15,7 @@ from django_leasequeue.fields import ExactCharField, HexField, TokenField, UtcDa
 from django_leasequeue.querysets import JobQuerySet
 from django_leasequeue.statuses import Status
 
-__all__ = ["DeadGroup", "Job", "JobAttempt", "JobEffect", "Queue", "Schedule", "Worker"]
+__all__ = ["BulkRun", "DeadGroup", "Job", "JobAttempt", "JobEffect", "Queue", "Schedule", "Worker"]
 
 STATUS_CHOICES = [(status.value, _(status.value)) for status in Status]
 
@@ -94,7 +94,11 @@ class Job(models.Model):
                 fields=["queue_name", "status", "priority", "available_at", "id"],
                 name="leasequeue_job_claim",
             ),
-            models.Index(fields=["status", "lease_until", "id"], name="leasequeue_job_recover"),
+            # finished_at changes together with the status alone: pruning costs no index of its own.
+            models.Index(
+                fields=["status", "lease_until", "finished_at", "id"],
+                name="leasequeue_job_recover",
+            ),
             models.Index(fields=["status", "job_type", "id"], name="leasequeue_job_type"),
         ]
 
@@ -240,7 +244,7 @@ class DeadGroup(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     fingerprint = HexField(max_length=16, unique=True)
-    note = models.TextField(blank=True, default="")
+    note = models.TextField(blank=True, default="", db_default="")
     snoozed_until = UtcDateTimeField(null=True, blank=True, db_default=None)
     updated_at = UtcDateTimeField(db_default=UtcNow())
 
@@ -251,3 +255,43 @@ class DeadGroup(models.Model):
 
     def __str__(self) -> str:
         return str(self.fingerprint)
+
+
+class BulkRun(models.Model):
+    """One requeue, or cancelling, of many jobs: what it is for, how far it has come, its counts.
+
+    Every chunk of jobs commits together with this row's new place and counts.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    operation = HexField(max_length=16)
+    #: Which jobs: a `JobFilter` as JSON.
+    filter = models.JSONField(db_default=models.Value({}, models.JSONField()))
+    #: rate, canary, canary_wait, spread.
+    options = models.JSONField(db_default=models.Value({}, models.JSONField()))
+    state = HexField(max_length=16, db_default="running")
+    #: Why it was stopped.
+    note = models.CharField(max_length=1000, db_default="")
+    #: The largest job id at the start; later jobs are not part of the run.
+    upper_id = models.BigIntegerField(db_default=0)
+    #: The place: what lies before it, by status, type and id, was dealt with.
+    at_status = HexField(max_length=16, db_default="")
+    at_type = ExactCharField(max_length=255, db_default="")
+    last_id = models.BigIntegerField(db_default=0)
+    #: Jobs that were changed, and those that were not, by reason.
+    changed = models.BigIntegerField(db_default=0)
+    left_out = models.JSONField(db_default=models.Value({}, models.JSONField()))
+    #: The ids that went first, and whose outcome is waited for.
+    canary = models.JSONField(db_default=models.Value([], models.JSONField()))
+    by = models.CharField(max_length=255, db_default="")
+    started_at = UtcDateTimeField(db_default=UtcNow())
+    updated_at = UtcDateTimeField(db_default=UtcNow())
+    finished_at = UtcDateTimeField(null=True, db_default=None)
+
+    class Meta:
+        verbose_name = _("bulk run")
+        verbose_name_plural = _("bulk runs")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"{self.operation} #{self.pk}"

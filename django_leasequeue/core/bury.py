@@ -78,7 +78,7 @@ def _take(
             f"{dialect.hint('leasequeue_job_recover')} "
             f"WHERE status = 'dead' AND lease_until <= {dialect.now} "
             f"AND job_type IN ({marks(types)}) "
-            f"ORDER BY lease_until, id LIMIT {_LIMIT}{dialect.skip_locked}",
+            f"ORDER BY lease_until, finished_at, id LIMIT {_LIMIT}{dialect.skip_locked}",
         ),
         types,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -11,7 +12,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.fields import HexField, UtcDateTimeField
 
-__all__ = ["RandomKey", "UtcNow"]
+__all__ = ["RandomKey", "UtcNow", "read_now"]
 
 
 class UtcNow(Func):
@@ -36,3 +37,12 @@ class RandomKey(Func):
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: Any, **kwargs: Any
     ) -> tuple[str, tuple[str | int, ...]]:
         return dialect_for(connection).random_key, ()
+
+
+def read_now(connection: BaseDatabaseWrapper) -> datetime:
+    """Return the database's time, aware and in UTC; raises its errors."""
+    dialect = dialect_for(connection)
+    with connection.cursor() as cursor:
+        cursor.execute(f"/* leasequeue:clock */ SELECT {dialect.select_time(f'({dialect.now})')}")
+        (value,) = cursor.fetchone()
+    return dialect.as_utc(value) or datetime.now(UTC)

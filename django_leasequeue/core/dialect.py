@@ -6,7 +6,7 @@ UTC with microseconds (SQLite: milliseconds, by the host's clock).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import Enum
@@ -38,6 +38,8 @@ class Dialect:
     later: ClassVar[str]
     #: What reads the server's clock in those three.
     clock_sources: ClassVar[tuple[str, ...]] = ("UTC_TIMESTAMP(6)",)
+    #: A random point between now and `span(seconds)` after; another one in every row.
+    scattered: ClassVar[str]
     #: A random hex text of 64 characters, the column default of idempotency_key.
     random_key: ClassVar[str]
     skip_locked: ClassVar[str] = " FOR UPDATE SKIP LOCKED"
@@ -48,6 +50,8 @@ class Dialect:
     on_conflict: ClassVar[bool] = True
     #: Starts a transaction that sees what others commit while it runs.
     begin: ClassVar[str] = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    #: Hold a transaction's plans to the indexes that its statements are written for, beside `hint`.
+    by_index: ClassVar[tuple[str, ...]] = ()
     #: One transaction at a time may write, whatever it writes.
     one_writer: ClassVar[bool] = False
     #: Some errors and statements end a transaction without a word; a savepoint is gone with it.
@@ -56,6 +60,8 @@ class Dialect:
     token_mark: ClassVar[str] = "%s"
     #: A JSON text as a parameter.
     json_param: ClassVar[str] = "%s"
+    #: Begins a transaction whose reads walk an index in its order, whatever statistics promise.
+    in_order: ClassVar[str] = ""
     #: Ends what a session is running; takes its number. Empty where no session runs beside others.
     end_statement: ClassVar[str] = ""
     duplicate_codes: ClassVar[frozenset[Any]] = frozenset()
@@ -78,7 +84,7 @@ class Dialect:
         For tests of projects. Column defaults stay with the server's own clock.
         """
         micros = round(ahead * 1_000_000)
-        times = {name: getattr(self, name) for name in ("now", "stamp", "later")}
+        times = {name: getattr(self, name) for name in ("now", "stamp", "later", "scattered")}
         for source in self.clock_sources:
             reading = self.clock_reading(source, micros, stopped_at)
             for name in times:
@@ -106,9 +112,29 @@ class Dialect:
         """Return what follows a table's name to hold the planner to `index`."""
         return ""
 
+    def null_in_order(self, column: str) -> str:
+        """Return what ORDER BY begins with where `column IS NULL` and an index has it first."""
+        return ""
+
+    def delete_from(self, table: str, index: str) -> str:
+        """Return the beginning of a DELETE that is held to `index`; WHERE follows."""
+        return f"DELETE FROM {table}{self.hint(index)}"
+
     def aside(self, column: str) -> str:
         """Return `column` for a condition beside the one whose index is meant to be used."""
         return column
+
+    def stretch(
+        self, columns: Sequence[str], after: Sequence[Any], last: Any
+    ) -> tuple[str, list[Any]]:
+        """Return " WHERE … ORDER BY …", with parameters, for a stretch of an index.
+
+        It holds what lies behind the place `after`, a value for each of the index's `columns`, and
+        differs from it in the last column alone, up to `last`.
+        """
+        where = "".join(f"{column} = %s AND " for column in columns[:-1])
+        where += f"{columns[-1]} > %s AND {columns[-1]} <= %s"
+        return f" WHERE {where} ORDER BY {columns[-1]}", [*after, last]
 
     def select_time(self, column: str) -> str:
         """Return SQL that reads a time column as something `as_utc` understands."""
@@ -184,6 +210,7 @@ class MySQL(Dialect):
     # Django's Now() is in the session's time zone here, and CURRENT_TIMESTAMP defaults are too.
     now = stamp = "UTC_TIMESTAMP(6)"
     later = "(UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)"
+    scattered = "(UTC_TIMESTAMP(6) + INTERVAL FLOOR(RAND() * %s) MICROSECOND)"
     random_key = "SHA2(UUID(), 256)"
     share_lock = " LOCK IN SHARE MODE"
     on_conflict = False
@@ -207,6 +234,11 @@ class MySQL(Dialect):
 
     def hint(self, index: str) -> str:
         return f" FORCE INDEX ({index})"
+
+    def delete_from(self, table: str, index: str) -> str:
+        # Only a DELETE of several tables takes a hint. Without one a small table is scanned, and
+        # the scan waits for every row that a worker has locked.
+        return f"DELETE gone FROM {table} gone{self.hint(index)}"
 
     def trouble(self, error: BaseException) -> Trouble | None:
         # mysqlclient's (0, "") for a connection in a state that it cannot name.
@@ -264,8 +296,23 @@ class PostgreSQL(Dialect):
     stamp = "(SELECT clock_timestamp())"
     later = "((SELECT clock_timestamp()) + %s * interval '1 microsecond')"
     clock_sources = ("statement_timestamp()", "clock_timestamp()")
+    scattered = "((SELECT clock_timestamp()) + random() * %s * interval '1 microsecond')"
     random_key = "encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex')"
     json_param = "%s::jsonb"
+    # In one round trip, and gone with the transaction. With statistics of a quiet time a bitmap of
+    # all that is dead, sorted for every chunk, looks as cheap as the next entries of an index.
+    by_index = (
+        (
+            "SELECT set_config('enable_sort', 'off', true), "
+            "set_config('enable_incremental_sort', 'off', true), "
+            "set_config('enable_seqscan', 'off', true), "
+            "set_config('enable_bitmapscan', 'off', true)"
+        ),
+    )
+    in_order = (
+        "SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off; "
+        "SET LOCAL enable_bitmapscan = off"
+    )
     end_statement = "SELECT pg_cancel_backend(%s)"
     text_type = 'varchar(%d) COLLATE "C"'
     ascii_type = 'varchar(%d) COLLATE "C"'
@@ -286,6 +333,18 @@ class PostgreSQL(Dialect):
         # jobs, promise that any index on these columns reads next to nothing.
         nothing = "+ interval '0'" if column.endswith(("_until", "_at")) else "|| ''"
         return f"({column} {nothing})"
+
+    def stretch(
+        self, columns: Sequence[str], after: Sequence[Any], last: Any
+    ) -> tuple[str, list[Any]]:
+        # As rows: "id > x" would be a reason to walk the primary key, past every other job.
+        row, marks = ", ".join(columns), ", ".join(["%s"] * len(columns))
+        where = f" WHERE ({row}) > ({marks}) AND ({row}) <= ({marks}) ORDER BY {row}"
+        return where, [*after, *after[:-1], last]
+
+    def null_in_order(self, column: str) -> str:
+        # Here "IS NULL" is no constant to leave out; MariaDB sorts when it is not left out.
+        return f"{column}, "
 
     def select_moment(self, column: str) -> str:
         # Plain SQL may have put '-infinity' there.
@@ -359,6 +418,10 @@ class SQLite(Dialect):
     now = stamp = f"strftime({_SQLITE_FORMAT}, 'now')"
     later = f"strftime({_SQLITE_FORMAT}, 'now', %s)"
     clock_sources = ("'now'",)
+    scattered = (
+        f"strftime({_SQLITE_FORMAT}, 'now', "
+        "round(abs(random() / 9.3e18) * CAST(%s AS REAL), 3) || ' seconds')"
+    )
     random_key = "lower(hex(randomblob(32)))"
     skip_locked = wait_locked = ""
     one_writer = True

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_leasequeue.codec import clean_text
 from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.transaction import ask, tagged
 
@@ -52,7 +53,7 @@ def parse_queues(queues: str | Iterable[str]) -> tuple[str, ...]:
     """
     names = queues.split(",") if isinstance(queues, str) else list(queues)
     names = [name.strip() for name in names]
-    if not names or not all(names) or any(len(name) > 64 for name in names):
+    if not names or any(not name or clean_text(name, 64) != name for name in names):
         raise ValueError("queues are names of 1 to 64 characters, separated by commas, or '*'")
     if len(set(names)) < len(names):
         raise ValueError("a queue is named twice")

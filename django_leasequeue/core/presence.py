@@ -1,6 +1,6 @@
 """Presence: a worker's row among the workers, for operators. It decides nothing about jobs.
 
-No row is ever deleted: a worker that starts takes over the row of one that is gone.
+No worker deletes a row: one that starts takes over the row of one that is gone.
 """
 
 from __future__ import annotations

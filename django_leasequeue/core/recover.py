@@ -123,7 +123,7 @@ def _expired(
             "max_attempts, crashes, max_crashes, releases "
             f"FROM leasequeue_job{dialect.hint('leasequeue_job_recover')} "
             f"WHERE status = 'reserved' AND lease_until <= {dialect.now} "
-            f"ORDER BY lease_until, id LIMIT %s{dialect.skip_locked}",
+            f"ORDER BY lease_until, finished_at, id LIMIT %s{dialect.skip_locked}",
         ),
         [limit],
     )

@@ -15,11 +15,54 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name="BulkRun",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("operation", django_leasequeue.fields.HexField(max_length=16)),
+                ("filter", models.JSONField(db_default=models.Value({}, models.JSONField()))),
+                ("options", models.JSONField(db_default=models.Value({}, models.JSONField()))),
+                ("state", django_leasequeue.fields.HexField(db_default="running", max_length=16)),
+                ("note", models.CharField(db_default="", max_length=1000)),
+                ("upper_id", models.BigIntegerField(db_default=0)),
+                ("at_status", django_leasequeue.fields.HexField(db_default="", max_length=16)),
+                (
+                    "at_type",
+                    django_leasequeue.fields.ExactCharField(db_default="", max_length=255),
+                ),
+                ("last_id", models.BigIntegerField(db_default=0)),
+                ("changed", models.BigIntegerField(db_default=0)),
+                ("left_out", models.JSONField(db_default=models.Value({}, models.JSONField()))),
+                ("canary", models.JSONField(db_default=models.Value([], models.JSONField()))),
+                ("by", models.CharField(db_default="", max_length=255)),
+                (
+                    "started_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "updated_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=django_leasequeue.core.clock.UtcNow()
+                    ),
+                ),
+                (
+                    "finished_at",
+                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                ),
+            ],
+            options={
+                "verbose_name": "bulk run",
+                "verbose_name_plural": "bulk runs",
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
             name="DeadGroup",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("fingerprint", django_leasequeue.fields.HexField(max_length=16, unique=True)),
-                ("note", models.TextField(blank=True, default="")),
+                ("note", models.TextField(blank=True, db_default="", default="")),
                 (
                     "snoozed_until",
                     django_leasequeue.fields.UtcDateTimeField(
@@ -179,7 +222,8 @@ class Migration(migrations.Migration):
                         name="leasequeue_job_claim",
                     ),
                     models.Index(
-                        fields=["status", "lease_until", "id"], name="leasequeue_job_recover"
+                        fields=["status", "lease_until", "finished_at", "id"],
+                        name="leasequeue_job_recover",
                     ),
                     models.Index(fields=["status", "job_type", "id"], name="leasequeue_job_type"),
                 ],
