@@ -12,8 +12,11 @@ from django_leasequeue.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from django_leasequeue.api import JobType, job
+    from django_leasequeue.core.bulk import cancel_many, requeue_many
+    from django_leasequeue.core.bulk_filter import JobFilter
     from django_leasequeue.core.enqueue import aenqueue, aenqueue_many, enqueue, enqueue_many
     from django_leasequeue.core.operate import cancel, erase, pause, requeue, reschedule, resume
+    from django_leasequeue.core.prune import Pruned, prune
     from django_leasequeue.exceptions import (
         EnqueueError,
         JobCancelled,
@@ -38,8 +41,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api": ("JobType", "job"),
+    "core.bulk": ("cancel_many", "requeue_many"),
+    "core.bulk_filter": ("JobFilter",),
     "core.enqueue": ("aenqueue", "aenqueue_many", "enqueue", "enqueue_many"),
     "core.operate": ("cancel", "erase", "pause", "requeue", "reschedule", "resume"),
+    "core.prune": ("Pruned", "prune"),
     "exceptions": (
         "EnqueueError",
         "JobCancelled",
@@ -73,6 +79,7 @@ __all__ = [
     "JobCrashed",
     "JobError",
     "JobExpired",
+    "JobFilter",
     "JobResult",
     "JobTimeout",
     "JobType",
@@ -80,6 +87,7 @@ __all__ = [
     "LeaseLost",
     "LeaseQueueError",
     "Linear",
+    "Pruned",
     "Reject",
     "RejectedJob",
     "Retry",
@@ -89,12 +97,15 @@ __all__ = [
     "aenqueue",
     "aenqueue_many",
     "cancel",
+    "cancel_many",
     "enqueue",
     "enqueue_many",
     "erase",
     "job",
     "pause",
+    "prune",
     "requeue",
+    "requeue_many",
     "reschedule",
     "resume",
     "sign",

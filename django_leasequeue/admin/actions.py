@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -15,28 +15,27 @@ from django_leasequeue.admin.bulk import GONE, MOST, Account, Selection, carry_o
 from django_leasequeue.admin.display import word
 from django_leasequeue.admin.lookup import queue_names
 from django_leasequeue.core import operate
+from django_leasequeue.core.bulk_plan import SOURCES
 from django_leasequeue.models import Job, Queue
-from django_leasequeue.statuses import Status, sources_of
+from django_leasequeue.statuses import Status
 
 __all__ = ["cancel_jobs", "pause_queues", "requeue_jobs"]
-
-_CANCELLED = sources_of(Status.CANCELLED)
 
 
 @admin.action(permissions=["requeue"], description=_("Requeue selected jobs: dead, cancelled"))
 def requeue_jobs(page: OperatorAdmin[Job], request: HttpRequest, matching: QuerySet[Job]) -> None:
     """Make the selected jobs that are dead or cancelled ready again, and say how many were."""
-    account = _carry_out(page, request, matching, operate.requeue, operate.REQUEUED, "Requeued")
+    account = _carry_out(page, request, matching, "requeue", "Requeued")
     done = ngettext("%d job was requeued.", "%d jobs were requeued.", account.changed)
-    _tell(page, request, account, done, operate.REQUEUED)
+    _tell(page, request, account, done, SOURCES["requeue"])
 
 
 @admin.action(permissions=["cancel"], description=_("Cancel selected jobs, running ones too"))
 def cancel_jobs(page: OperatorAdmin[Job], request: HttpRequest, matching: QuerySet[Job]) -> None:
     """Cancel the selected jobs that are not final yet, or dead, and say how many were."""
-    account = _carry_out(page, request, matching, operate.cancel, _CANCELLED, "Cancelled")
+    account = _carry_out(page, request, matching, "cancel", "Cancelled")
     done = ngettext("%d job was cancelled.", "%d jobs were cancelled.", account.changed)
-    _tell(page, request, account, done, _CANCELLED)
+    _tell(page, request, account, done, SOURCES["cancel"])
 
 
 @admin.action(permissions=["pause"], description=_("Pause the queues of selected jobs"))
@@ -56,15 +55,15 @@ def _carry_out(
     page: OperatorAdmin[Job],
     request: HttpRequest,
     matching: QuerySet[Job],
-    operation: Callable[..., list[int]],
-    sources: Sequence[Status],
+    operation: str,
     message: str,
 ) -> Account:
     def log(changed: Sequence[Job]) -> None:
         page.log(request, changed, message)
 
-    selection = Selection.of(request, matching, sources)
-    return carry_out(selection, operation, page.get_queryset(request), log)
+    selection = Selection.of(request, matching, SOURCES[operation])
+    by = request.user.get_username()
+    return carry_out(selection, operation, page.get_queryset(request), log, by)
 
 
 def _tell(

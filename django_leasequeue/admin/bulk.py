@@ -13,15 +13,17 @@ from django.forms import BooleanField
 from django.http import HttpRequest
 
 from django_leasequeue.admin.paging import capped_count
+from django_leasequeue.core.bulk import go_on, start
+from django_leasequeue.core.bulk_chunk import Chunk
+from django_leasequeue.core.bulk_filter import MOST_IDS, JobFilter
+from django_leasequeue.core.bulk_plan import SOURCES, Options
 from django_leasequeue.models import Job
 from django_leasequeue.statuses import Status
 
 __all__ = ["MOST", "Account", "Selection", "carry_out"]
 
 #: Jobs of one action, so that it ends before a web server loses patience.
-MOST = 50_000
-#: As many as the core writes in one transaction; their log entries follow at once.
-_CHUNK = 200
+MOST = MOST_IDS
 _LOOK = 1000
 _NAMING = ("id", "job_type")
 
@@ -65,22 +67,29 @@ class Account:
 
 def carry_out(
     selection: Selection,
-    operation: Callable[..., list[int]],
+    operation: str,
     visible: QuerySet[Job],
     log: Callable[[Sequence[Job]], None],
+    by: str,
 ) -> Account:
-    """Run a core operation over the selection and return what really changed.
+    """Requeue or cancel the selection in one bulk run and return what really changed.
 
     `log` is called with the changed jobs after each chunk. `visible` is what the user may see:
-    the jobs that were left out are looked up there.
+    the jobs that were left out are looked up there. A run that a web server cut short is carried
+    on at the command line.
     """
     account = Account(left_out=Counter(selection.elsewhere), more=selection.more)
-    left: list[int] = list(selection.others)
-    for chunk in _chunks(selection.jobs, _CHUNK):
-        done = set(operation([pk for pk, _type in chunk], using=visible.db))
-        log([Job.from_db(visible.db, _NAMING, job) for job in chunk if job[0] in done])
-        account.changed += len(done)
-        left += [pk for pk, _type in chunk if pk not in done]
+    types = dict(selection.jobs)
+
+    def told(chunk: Chunk) -> None:
+        log([Job.from_db(visible.db, _NAMING, (pk, types.pop(pk))) for pk in chunk.changed])
+        account.changed += len(chunk.changed)
+
+    if types:
+        wanted = JobFilter(ids=types, statuses=SOURCES[operation])
+        run = start(operation, wanted, Options(), by=by, using=visible.db)
+        go_on(run.pk, told=told, using=visible.db)
+    left = [*selection.others, *types]
     for ids in _chunks(left, _LOOK):
         statuses = list(visible.filter(pk__in=ids).values_list("status", flat=True))
         account.left_out.update(statuses)
@@ -94,5 +103,5 @@ def _by_status(matching: QuerySet[Job], but: Sequence[Status]) -> Counter[str]:
 
 
 def _chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+    for first in range(0, len(items), size):
+        yield items[first : first + size]

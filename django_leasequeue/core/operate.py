@@ -7,15 +7,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db import IntegrityError, connections, transaction
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.attempts import record
+from django_leasequeue.core.changes import REQUEUED, cancel_rows, requeue_rows
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.core.dialect import dialect_for
-from django_leasequeue.core.lease import Lease
 from django_leasequeue.core.operating import (
     Ids,
     Jobs,
@@ -29,7 +28,6 @@ from django_leasequeue.core.recover import BATCH, recover_batch
 from django_leasequeue.core.request import checked_moment, checked_queue
 from django_leasequeue.core.transaction import marks, tagged
 from django_leasequeue.models import Queue
-from django_leasequeue.outcomes import End
 from django_leasequeue.statuses import FINAL, Status, sources_of
 
 __all__ = [
@@ -50,7 +48,7 @@ def cancel(jobs: Jobs, *, using: str | None = None) -> list[int]:
     A running job's lease ends at once: its attempt is recorded as cancelled, and whatever its
     handler still commits through the queue is refused. Done and cancelled jobs are left alone.
     """
-    return operate_on(jobs, using, sources_of(Status.CANCELLED), _cancel)
+    return operate_on(jobs, using, sources_of(Status.CANCELLED), cancel_rows)
 
 
 def requeue(
@@ -69,7 +67,7 @@ def requeue(
         if len(ids) != 1:
             raise TypeError("a payload is for one job: requeue the others by themselves")
         columns = payload_columns(connections[using or get_conf().DATABASE], ids[0], payload)
-    return operate_on(jobs, using, REQUEUED, partial(_requeue, columns=columns or Columns()))
+    return operate_on(jobs, using, REQUEUED, partial(requeue_rows, columns=columns or Columns()))
 
 
 def erase(jobs: Jobs, *, using: str | None = None) -> list[int]:
@@ -138,70 +136,6 @@ def recover(*, using: str | None = None) -> int:
         total += recovered
         if recovered < BATCH:
             return total
-
-
-REQUEUED = (Status.DEAD, Status.CANCELLED)
-
-
-def _cancel(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequence[Row]) -> Ids:
-    running = [
-        Lease(row.id, bytes(row.token))
-        for row in rows
-        if row.status == Status.RESERVED and row.token is not None
-    ]
-    if running:
-        record(connection, cursor, running, End.CANCELLED, text="Cancelled while it ran")
-    ids = [row.id for row in rows]
-    change = (
-        "status = 'cancelled', live_key = NULL, lease_token = NULL, lease_until = NULL, "
-        f"finished_at = {dialect_for(connection).stamp}"
-    )
-    update_jobs(connection, cursor, ids, change, [], sources_of(Status.CANCELLED))
-    return ids
-
-
-def _requeue(
-    connection: BaseDatabaseWrapper,
-    cursor: CursorWrapper,
-    rows: Sequence[Row],
-    *,
-    columns: Columns,
-) -> Ids:
-    stamp = dialect_for(connection).stamp
-    change = (
-        f"status = 'ready', available_at = {stamp}, attempts = 0, crashes = 0, releases = 0, "
-        "bury_tries = 0, lease_token = NULL, lease_until = NULL, finished_at = NULL, "
-        # An expiry that is past would cancel the job again at its next claim.
-        f"expires_at = CASE WHEN expires_at <= {stamp} THEN NULL ELSE expires_at END"
-        f"{columns.change}"
-    )
-    plain = [row.id for row in rows if row.key_hash is None]
-    update_jobs(connection, cursor, plain, change, columns.params, REQUEUED)
-    keyed = [row.id for row in rows if row.key_hash is not None]
-    return plain + [
-        job_id for job_id in keyed if _win_back(connection, cursor, job_id, change, columns.params)
-    ]
-
-
-def _win_back(
-    connection: BaseDatabaseWrapper,
-    cursor: CursorWrapper,
-    job_id: int,
-    change: str,
-    params: Sequence[Any],
-) -> bool:
-    """Requeue one job together with its key; False when a live job has the key."""
-    cursor.execute("SAVEPOINT leasequeue_key")
-    try:
-        with_key = f"live_key = key_hash, {change}"
-        update_jobs(connection, cursor, [job_id], with_key, params, REQUEUED)
-    except IntegrityError as error:
-        if not dialect_for(connection).is_duplicate(error):
-            raise
-        cursor.execute("ROLLBACK TO SAVEPOINT leasequeue_key")
-        return False
-    cursor.execute("RELEASE SAVEPOINT leasequeue_key")
-    return True
 
 
 def _erase(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequence[Row]) -> Ids:

@@ -17,7 +17,7 @@ from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 from django_leasequeue.models import Job
 from django_leasequeue.statuses import Status
 
-__all__ = ["Change", "Ids", "Jobs", "Row", "ids_of", "operate_on", "update_jobs"]
+__all__ = ["Change", "Ids", "Jobs", "Row", "ids_of", "lock_jobs", "operate_on", "update_jobs"]
 
 _CHUNK = 200
 _TRIES_FOR_LOCKED = 5
@@ -71,7 +71,7 @@ def _one_chunk(
     changed: Ids = []
 
     def work(cursor: CursorWrapper) -> set[int]:
-        rows = _lock(connection, cursor, ids, sources)
+        rows = lock_jobs(connection, cursor, ids, sources)
         changed[:] = change(connection, cursor, rows)
         return {row.id for row in rows}
 
@@ -92,12 +92,13 @@ def _left(connection: BaseDatabaseWrapper, ids: Ids, sources: Sequence[Status]) 
     return sorted(jobs.values_list("pk", flat=True))
 
 
-def _lock(
+def lock_jobs(
     connection: BaseDatabaseWrapper,
     cursor: CursorWrapper,
     ids: Sequence[int],
     statuses: Sequence[Status],
 ) -> list[Row]:
+    """Lock those of the jobs that have one of `statuses` and that nobody holds; return them."""
     dialect = dialect_for(connection)
     cursor.execute(
         tagged(

@@ -1,0 +1,56 @@
+"""I2: twelve thousand dead letters are requeued while workers are at it."""
+
+from __future__ import annotations
+
+import threading
+
+from django.db.models import Max, Min
+
+from django_leasequeue import requeue_many
+from django_leasequeue.core.bulk_filter import JobFilter
+from django_leasequeue.core.settle import Ending, settle
+from django_leasequeue.models import Job, JobAttempt
+from django_leasequeue.outcomes import End, Outcome
+from tests.core.arrange import claim_jobs
+from tests.core.bulk import bury
+from tests.waiting import wait_until
+
+MANY = 12_000
+
+
+def work(connection, over):
+    """Claim and complete as two workers' control would, until there is nothing left."""
+    while True:
+        jobs = claim_jobs(connection, 100)
+        settle(connection, [Ending(one.lease, Outcome(End.COMPLETED)) for one in jobs])
+        if not jobs and over.wait(0.01):
+            return
+
+
+def test_two_workers_beside_it(connection, second_connection):
+    bury(MANY, queue_name="bulk")
+    over = threading.Event()
+    met = []
+    workers = [
+        threading.Thread(target=work, args=[second_connection(), over], name=f"worker {n}")
+        for n in range(2)
+    ]
+    for worker in workers:
+        worker.start()
+
+    def told(chunk):
+        met.append(len(chunk.changed))
+        if len(met) == 10:  # they are not kept waiting until all of it is over
+            wait_until(lambda: Job.objects.filter(status="done").exists())
+
+    try:
+        row = requeue_many(JobFilter(queue="bulk"), told=told)
+    finally:
+        over.set()
+        for worker in workers:
+            worker.join(100)
+    assert (row.changed, row.left_out, sum(met)) == (MANY, {}, MANY)
+    wait_until(lambda: not claim_jobs(connection, 1))
+    assert Job.objects.filter(status="done").count() == MANY
+    assert JobAttempt.objects.count() == MANY
+    assert Job.objects.aggregate(least=Min("claims"), most=Max("claims")) == {"least": 1, "most": 1}
