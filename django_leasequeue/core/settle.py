@@ -19,12 +19,12 @@ from django_leasequeue.core.attempts import Fate, fates, record_outcome
 from django_leasequeue.core.dialect import Dialect, dialect_for, trouble
 from django_leasequeue.core.keys import held_keys
 from django_leasequeue.core.lease import Lease, fence
+from django_leasequeue.core.plainer import plainer
 from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 from django_leasequeue.exceptions import LeaseLost
 from django_leasequeue.outcomes import (
     Budget,
     End,
-    ErrorSummary,
     Outcome,
     Transition,
     transition,
@@ -75,7 +75,8 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
     nothing and is LOST, unless its attempt row says already that it ended so (an earlier COMMIT
     whose answer was lost): then that stands and it is SETTLED. So it is when the handler had
     completed the job itself, whose `ending` is returned then. On an error that repeating cannot
-    help the endings are written one by one, and one that cannot be stored becomes a failed attempt.
+    help the endings are written one by one; texts that cannot be stored lose what the database has
+    no place for, and an ending that it refuses all the same becomes a failed attempt.
     """
     if not endings:
         return []
@@ -89,8 +90,7 @@ def settle(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> list[S
             raise
         if len(endings) > 1:
             return [result for ending in endings for result in settle(connection, [ending])]
-        endings = [Ending(endings[0].lease, _unstorable(endings[0].outcome))]
-        statuses = _write(connection, endings)
+        endings, statuses = _write_plainer(connection, endings[0])
     missing = {lease: outcome for lease, outcome in endings if lease not in statuses}
     fate_of = fates(connection, missing, unknown=unknown)
     return [
@@ -116,17 +116,6 @@ _VERDICTS = {
 }
 
 
-def _unstorable(outcome: Outcome) -> Outcome:
-    """Return the failed attempt that stands for an outcome which the server refuses."""
-    text = "UnstorableOutcome: the database refused how this attempt ended"
-    return Outcome(
-        End.FAILED,
-        delay=outcome.delay,
-        error=ErrorSummary("UnstorableOutcome", text),
-        bury=outcome.bury,
-    )
-
-
 def _write(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> dict[Lease, Status]:
     """Write what can be written; return the new status of each lease that was held."""
     for tried in (1, 2, 3):
@@ -136,6 +125,20 @@ def _write(connection: BaseDatabaseWrapper, endings: Sequence[Ending]) -> dict[L
             if tried == 3:
                 raise
     raise AssertionError("unreachable")
+
+
+def _write_plainer(
+    connection: BaseDatabaseWrapper, ending: Ending
+) -> tuple[list[Ending], dict[Lease, Status]]:
+    """Write an ending that the server refused, as plainly as it takes; return what was written."""
+    *simpler, last = (Ending(ending.lease, outcome) for outcome in plainer(ending.outcome))
+    for candidate in simpler:
+        try:
+            return [candidate], _write(connection, [candidate])
+        except (DatabaseError, InterfaceError) as error:
+            if trouble(connection, error) is not None:
+                raise
+    return [last], _write(connection, [last])
 
 
 def _settle(

@@ -10,8 +10,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from django_leasequeue import Exponential, Fixed, Linear
-from django_leasequeue.checks import check_jobs, check_settings
 from django_leasequeue.declaration import Declaration
+from django_leasequeue.doctor import configuration
 from django_leasequeue.manifest import declare_jobs, parse_jobs
 from django_leasequeue.registry import Registry
 from tests.unit import manifest_handlers as handlers
@@ -231,14 +231,13 @@ def test_parsing_registers_nothing_and_knows_the_places():
 @pytest.mark.parametrize("jobs", [5, {1}, None])
 def test_the_setting_has_one_of_three_forms(settings, jobs):
     settings.LEASEQUEUE = {"JOBS": jobs}
-    (error,) = check_settings()
-    assert "LEASEQUEUE['JOBS']" in error.msg
-    assert check_jobs() == []
+    (error,) = configuration.settings()
+    assert "LEASEQUEUE['JOBS']" in error.what
 
 
 def test_the_system_check(settings):
     settings.LEASEQUEUE = {"JOBS": [PLAIN]}
-    assert check_jobs() == []
+    assert list(configuration.jobs()) == []
     settings.LEASEQUEUE = {"JOBS": [{"name": PLAIN, "timeout": 0}]}
-    (error,) = check_jobs()
-    assert (error.id, "entry 0" in error.msg) == ("leasequeue.E004", True)
+    (error,) = configuration.jobs()
+    assert (error.kind.id, "entry 0" in error.what) == ("leasequeue.E004", True)

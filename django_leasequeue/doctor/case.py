@@ -1,0 +1,64 @@
+"""A case: the connections over which diagnoses look, and what was already asked there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.apps import apps
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
+
+from django_leasequeue.conf import Conf, get_conf
+from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.inspection.choice import server_for
+from django_leasequeue.core.inspection.server import Server, rows
+
+__all__ = ["Case"]
+
+
+@dataclass
+class Case:
+    """A queue that is looked at.
+
+    `connection` is as handlers have it, `worker` as a worker has it; both may be the same.
+    """
+
+    alias: str
+    connection: BaseDatabaseWrapper
+    worker: BaseDatabaseWrapper
+    conf: Conf = field(default_factory=get_conf)
+
+    @cached_property
+    def server(self) -> Server:
+        """What answers for this kind of server."""
+        return server_for(self.connection)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the database."""
+        return dialect_for(self.connection)
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """The settings of the project's sessions and of the server, as they were at first."""
+        return self.server.variables(self.connection)
+
+    @cached_property
+    def models(self) -> dict[str, type[Model]]:
+        """The queue's models by their tables."""
+        models = apps.get_app_config("leasequeue").get_models()
+        return {model._meta.db_table: model for model in models}
+
+    @cached_property
+    def tables(self) -> list[str]:
+        """The queue's tables that exist."""
+        with self.connection.cursor() as cursor:
+            found = set(self.connection.introspection.table_names(cursor))
+        return [table for table in self.models if table in found]
+
+    def ask(self, sql: str, *params: Any) -> list[Any]:
+        """Return the rows of one reading statement."""
+        return rows(self.connection, sql, params)
