@@ -1,4 +1,4 @@
-"""Log lines of a worker on stderr: one JSON object, or one line of text, an event.
+"""Log lines of a worker on stderr: one JSON object, or one line of text, an event or a record.
 
 Written by a thread of their own from a bounded queue: a full pipe or disk never blocks the worker,
 it costs lines, and how many is logged.
@@ -12,19 +12,58 @@ import os
 import queue
 import sys
 import threading
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import partial
 from logging.handlers import QueueHandler, QueueListener
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+from django.conf import settings
 from pythonjsonlogger.json import JsonFormatter
 
 from django_leasequeue.events import frames_of
 
-__all__ = ["WorkerLogs"]
+__all__ = ["BoundJob", "JobFilter", "JsonLines", "TextLines", "WorkerLogs", "bind_job"]
 
 _CAPACITY = 10_000
 _LAST_LINES_SECONDS = 2.0
+
+
+class BoundJob(NamedTuple):
+    """What is told of a job in whatever its handler logs; never its payload."""
+
+    job_id: int
+    job_type: str
+    queue: str
+    attempt: int
+
+
+_bound: ContextVar[BoundJob | None] = ContextVar("leasequeue_job", default=None)
+
+
+def bind_job(job: BoundJob) -> None:
+    """Bind what is logged in the current context, and in its copies, to `job` for good.
+
+    For a context of the job's own: whatever runs outside it is not bound.
+    """
+    _bound.set(job)
+
+
+class JobFilter(logging.Filter):
+    """Gives each record `job_id`, `job_type`, `queue` and `attempt`; drops none.
+
+    For the project's own handlers. They are of the job whose handler logs, or which an event is
+    about, else None; what a record has already stays.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        bound = _bound.get()
+        told: dict[str, Any] = {} if bound is None else bound._asdict()
+        told |= getattr(record, "fields", None) or {}
+        for name in BoundJob._fields:
+            if not hasattr(record, name):
+                setattr(record, name, told.get(name))
+        return True
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -33,13 +72,15 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     fields: dict[str, Any] = {"event": event or "log", "time": moment, "pid": os.getpid()}
     if event is None:
         fields |= {"logger": record.name, "message": record.getMessage()}
+        about = {name: getattr(record, name, None) for name in BoundJob._fields}
+        fields |= {name: value for name, value in about.items() if value is not None}
     fields |= getattr(record, "fields", {})
     if record.exc_info and record.exc_info[1] is not None:
         fields["frames"] = frames_of(record.exc_info[1])
     return fields
 
 
-class _Json(JsonFormatter):
+class JsonLines(JsonFormatter):
     """One compact JSON object a line."""
 
     def __init__(self) -> None:
@@ -54,7 +95,7 @@ class _Json(JsonFormatter):
         return line
 
 
-class _Text(logging.Formatter):
+class TextLines(logging.Formatter):
     """`time event name=value …`, newlines made visible."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -69,7 +110,8 @@ class _Dropping(QueueHandler):
 
     def __init__(self, records: queue.Queue[Any]) -> None:
         super().__init__(records)
-        self.dropped = 0
+        self.addFilter(JobFilter())  # here, for the writing thread knows no handler's context
+        self.dropped = self.dropped_ever = 0
         self._count_lock = threading.Lock()
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
@@ -82,6 +124,7 @@ class _Dropping(QueueHandler):
         except queue.Full:
             with self._count_lock:
                 self.dropped += 1
+                self.dropped_ever += 1
 
     def take_dropped(self) -> int:
         """Return how many records were dropped since the last call."""
@@ -119,25 +162,63 @@ class _Stream(logging.StreamHandler[Any]):
             line = line[os.write(descriptor, line) :]
 
 
+class _LastResort(logging.Filter):
+    """Lets through what no handler of the project's would get: such lines are ours to write."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        logger: logging.Logger | None = logging.getLogger(record.name)
+        while logger is not None and logger.parent is not None:
+            if logger.handlers:
+                return False
+            logger = logger.parent if logger.propagate else None
+        return True
+
+
+class _Forward(logging.Handler):
+    """On the root logger: gives the worker's handler what would go to logging's last resort."""
+
+    def __init__(self, target: logging.Handler) -> None:
+        super().__init__()
+        self._target = target
+        self.addFilter(_LastResort())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._target.handle(record)
+
+
+def _root_is_configured() -> bool:
+    """Tell whether the project's LOGGING has a handler for everything."""
+    config = getattr(settings, "LOGGING", None) or {}
+    root = config.get("root") or (config.get("loggers") or {}).get("") or {}
+    return bool(root.get("handlers"))
+
+
 class WorkerLogs:
     """Context manager: while it is open, `django_leasequeue` logs to stderr.
 
-    From level INFO on, unless the project has set that logger's level. Does nothing when the
-    project has given it a handler of its own.
+    From level INFO on, unless the project has set that logger's level. So do loggers for which the
+    project has no handler at all. Does nothing when the project's LOGGING has given that logger,
+    or the root logger, a handler of its own.
     """
 
     def __init__(self, log_format: str = "json") -> None:
         self._logger = logging.getLogger("django_leasequeue")
+        self._forward: _Forward | None = None
         self._format = log_format
         self._handler: _Dropping | None = None
         self._listener: QueueListener | None = None
 
+    @property
+    def dropped(self) -> int:
+        """How many lines could not be written so far."""
+        return self._handler.dropped_ever if self._handler is not None else 0
+
     def __enter__(self) -> Self:
-        if self._logger.handlers:
+        if self._logger.handlers or _root_is_configured():
             return self
         self._handler = _Dropping(queue.Queue(_CAPACITY))
         stream = _Stream(self._handler)
-        stream.setFormatter(_Json() if self._format == "json" else _Text())
+        stream.setFormatter(JsonLines() if self._format == "json" else TextLines())
         self._listener = QueueListener(self._handler.queue, stream)
         self._listener.start()
         self._logger.addHandler(self._handler)
@@ -145,11 +226,18 @@ class WorkerLogs:
         if self._logger.level == logging.NOTSET:
             self._logger.setLevel(logging.INFO)
         self._logger.propagate = False
+        root = logging.getLogger()
+        if not root.handlers:
+            self._forward = _Forward(self._handler)
+            root.addHandler(self._forward)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         if self._handler is None or self._listener is None:
             return
+        if self._forward is not None:
+            logging.getLogger().removeHandler(self._forward)
+            self._forward = None
         self._logger.removeHandler(self._handler)
         self._logger.setLevel(self._before[0])
         self._logger.propagate = self._before[1]

@@ -16,8 +16,9 @@ __all__ = ["OpenTelemetryMiddleware"]
 class OpenTelemetryMiddleware:
     """Keeps the propagators' headers (W3C `traceparent`, …) under "otel" in the job's context.
 
-    Each attempt is a consumer span in that trace, with the job's type, queue, id and attempt;
-    never its payload, nor an exception's message. Needs the extra `otel`.
+    An enqueue is a producer span, each attempt a consumer span below it, with the attributes of
+    the semantic conventions for messaging and the job's type, id and attempt; never its payload,
+    nor an exception's message. Needs the extra `otel`.
     """
 
     def __init__(self) -> None:
@@ -33,9 +34,14 @@ class OpenTelemetryMiddleware:
         self._tracer = trace.get_tracer("django_leasequeue")
 
     def on_enqueue(self, job: NewJob) -> None:
-        """Note the current trace, if there is one."""
+        """Note the trace of this enqueue: the current one, or one that begins here."""
         headers: dict[str, str] = {}
-        self._propagate.inject(headers)
+        with self._tracer.start_as_current_span(
+            f"enqueue {job.job_type}",
+            kind=self._trace.SpanKind.PRODUCER,
+            attributes=_about(job, "create", "enqueue"),
+        ):
+            self._propagate.inject(headers)
         if headers:
             job.context["otel"] = headers
 
@@ -45,7 +51,7 @@ class OpenTelemetryMiddleware:
 
     def around_failed(self, context: Any, call: Callable[[], Any]) -> Any:
         """Run the hook in a span of the job's trace, or of a new one."""
-        return self._spanned("failed hook of", context, call)
+        return self._spanned("bury", context, call)
 
     def _spanned(self, what: str, context: Any, call: Callable[[], Any]) -> Any:
         headers = context.context.get("otel")
@@ -54,7 +60,11 @@ class OpenTelemetryMiddleware:
             f"{what} {context.job_type}",
             context=parent,
             kind=self._trace.SpanKind.CONSUMER,
-            attributes=_attributes(context),
+            attributes={
+                **_about(context, "process", what),
+                "messaging.message.id": str(context.job_id),
+                "leasequeue.attempt": context.attempt,
+            },
             record_exception=False,  # its message may hold a payload's values
             set_status_on_exception=False,
         ) as span:
@@ -67,17 +77,17 @@ class OpenTelemetryMiddleware:
                 raise
             except BaseException as error:
                 span.set_status(self._trace.StatusCode.ERROR, type(error).__qualname__)
+                span.set_attribute("error.type", type(error).__qualname__)
                 raise
             finally:
                 self._context.detach(token)
 
 
-def _attributes(context: Any) -> dict[str, str | int]:
+def _about(job: Any, kind: str, name: str) -> dict[str, str | int]:
     return {
         "messaging.system": "leasequeue",
-        "messaging.operation.type": "process",
-        "messaging.destination.name": context.queue,
-        "messaging.message.id": str(context.job_id),
-        "leasequeue.job_type": context.job_type,
-        "leasequeue.attempt": context.attempt,
+        "messaging.operation.type": kind,
+        "messaging.operation.name": name,
+        "messaging.destination.name": job.queue,
+        "leasequeue.job_type": job.job_type,
     }

@@ -22,6 +22,7 @@ from django_leasequeue.exceptions import (
     RejectedJob,
     UnknownJobType,
 )
+from django_leasequeue.logs import BoundJob, bind_job
 from django_leasequeue.models import Job
 from django_leasequeue.outcomes import End, Outcome
 from django_leasequeue.registry import Declaration, registry
@@ -93,7 +94,7 @@ class Executor:
         self._prepare()
         try:
             with keep_signals(), self.interrupts.window(job.lease):
-                run = fresh_context().run
+                run = _bound_run(job)
                 declaration = run(registry.find, job.job_type)
                 payload, arguments = run(_accept, job, declaration)
                 context = self._context(job, payload, hold, limit)
@@ -131,7 +132,7 @@ class Executor:
         outcome = Outcome(End.COMPLETED)
         try:
             with keep_signals(), self.interrupts.window(job.lease):
-                run = fresh_context().run
+                run = _bound_run(job)
                 payload = run(_last_payload, job, declaration)
                 context = self._context(_shown(job, payload), payload or {}, hold, limit)
                 run(partial(job_dead.tell, Job, context=context, error=error))
@@ -157,7 +158,7 @@ class Executor:
         """Send the signals of an attempt's end between two jobs, as handlers run."""
         self._prepare()
         with keep_signals():
-            fresh_context().run(tell_end, ran, status)
+            _bound_run(ran.context)(tell_end, ran, status)
         left_open(irregular=False, outer=self._outer)
         self._ended = time.monotonic()
 
@@ -193,6 +194,13 @@ class Executor:
             f"the handler left a transaction open on {', '.join(aliases)}"
         )
         return outcome_of_error(error, job, declaration, context, started=True)
+
+
+def _bound_run(job: Claimed | JobContext) -> Callable[..., Any]:
+    """Return `run` of a fresh context in which log records are bound to the job."""
+    context = fresh_context()
+    context.run(bind_job, BoundJob(job.job_id, job.job_type, job.queue, job.attempt))
+    return context.run
 
 
 def _shown(job: Claimed, payload: dict[str, Any] | None) -> Claimed:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.recover import BATCH, Refusals, recover_batch
+from django_leasequeue.core.recover import BATCH, Recovered, Refusals, recover_batch
 from django_leasequeue.events import log_event
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.statuses import Status
@@ -25,8 +25,13 @@ class Recovery:
         self._due = 0.0
         self._refusals = Refusals()
 
-    def run_if_due(self, connection: BaseDatabaseWrapper, stopping: Callable[[], bool]) -> None:
-        """Run one pass if it is time for it."""
+    def run_if_due(
+        self,
+        connection: BaseDatabaseWrapper,
+        stopping: Callable[[], bool],
+        on_recovered: Callable[[Sequence[Recovered]], None],
+    ) -> None:
+        """Run one pass if it is time for it; `on_recovered` gets each batch of what it found."""
         if ticks() < self._due:
             return
         full = True
@@ -35,6 +40,7 @@ class Recovery:
             full = len(recovered) == BATCH
             if recovered:
                 log_event("leases_recovered", count=len(recovered))
+                on_recovered(recovered)
             for job in recovered:
                 if job.status is Status.DEAD:
                     log_event(

@@ -19,6 +19,16 @@ from django_leasequeue.runtime.connections import bounds_for
 __all__ = ["WorkerOptions", "shortest_lease"]
 
 
+_LONG = 10 * 365 * 86_400
+#: The largest values, of those that are settings as well the setting's.
+_MOST = {
+    **{name: BOUNDS[name.upper()][1] for name in ("grace", "kill_after", "poll_min", "poll_max")},
+    "drain_wait": _LONG,
+    "max_seconds": _LONG,
+    "max_memory": 2**40,
+}
+
+
 def _setting(name: str) -> Any:
     """Return a dataclass field whose default is a LEASEQUEUE setting."""
     return field(default_factory=lambda: getattr(get_conf(), name))
@@ -74,8 +84,8 @@ class WorkerOptions:
         if not (self.grace >= 0 and self.drain_wait >= 0):  # NaN as well
             raise ImproperlyConfigured("--grace and --drain-wait must not be negative.")
         self._check_limits()
-        if not 0 < len(self.name) <= 100:
-            raise ImproperlyConfigured("--name must have 1 to 100 characters.")
+        if not 0 < len(self.name) <= 100 or not self.name.isprintable():
+            raise ImproperlyConfigured("--name must have 1 to 100 printable characters.")
         _check_longest(self.lease)
         _check_lease(shortest_lease(self.lease))
         _check_atomic(self.database, self.lease)
@@ -91,6 +101,11 @@ class WorkerOptions:
             raise ImproperlyConfigured(
                 "--max-memory, --max-jobs-per-child and --kill-after must not be negative."
             )
+
+        for name, most in _MOST.items():
+            # No number of seconds beyond would go into a time.
+            if (getattr(self, name) or 0) > most:
+                raise ImproperlyConfigured(f"--{name.replace('_', '-')} must be at most {most:g}.")
 
     def _check_processes(self) -> None:
         if not (1 <= self.processes <= 1000 and 1 <= self.threads <= 1000):

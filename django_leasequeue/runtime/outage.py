@@ -10,6 +10,7 @@ from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.core.dialect import trouble
+from django_leasequeue.core.reasons import describe
 from django_leasequeue.core.transaction import CommitUnknown
 from django_leasequeue.events import log_event
 from django_leasequeue.runtime.clock import ticks
@@ -27,6 +28,11 @@ class Outage:
     _since: float | None = None
     _waits: int = 0
 
+    @property
+    def ongoing(self) -> bool:
+        """Tell whether the database was away when it was last asked."""
+        return self._since is not None
+
     def covers(self, project: BaseDatabaseWrapper, error: BaseException) -> bool:
         """Tell whether waiting may help against `error`, and the limit is not reached yet."""
         if isinstance(error, CommitUnknown):
@@ -39,7 +45,7 @@ class Outage:
             return False
         if self._since is None:
             self._since = ticks()
-            log_event("database_lost", level=logging.WARNING, error=type(error).__qualname__)
+            log_event("database_lost", level=logging.WARNING, error=describe(project, error))
         return ticks() - self._since < self.limit
 
     def wait_seconds(self) -> float:

@@ -10,7 +10,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,8 @@ from django_leasequeue.conf import get_conf
 from django_leasequeue.core.claim import ClaimSettings
 from django_leasequeue.core.lanes import parse_queues
 from django_leasequeue.core.presence import Presence
+from django_leasequeue.core.reasons import describe
+from django_leasequeue.core.recover import Recovered
 from django_leasequeue.core.sessions import end_statement
 from django_leasequeue.core.settle import Verdict
 from django_leasequeue.events import log_event
@@ -39,11 +41,13 @@ from django_leasequeue.runtime.intake import Intake
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.limits import Limits
 from django_leasequeue.runtime.messages import Ack, Cause
+from django_leasequeue.runtime.meter import Meter
 from django_leasequeue.runtime.options import WorkerOptions, shortest_lease
 from django_leasequeue.runtime.outage import Outage
 from django_leasequeue.runtime.parking import Parking
 from django_leasequeue.runtime.poll import Poll
 from django_leasequeue.runtime.presence import Attendance
+from django_leasequeue.runtime.pulse import Pulse
 from django_leasequeue.runtime.renewer import Renewer
 from django_leasequeue.runtime.settlements import Settlements, ack_of, log_settled
 from django_leasequeue.runtime.shutdown import Shutdown
@@ -69,8 +73,14 @@ class ReleaseFailed(LeaseQueueError):
 class Worker:
     """Claims jobs and runs them until it is stopped. `run()` returns the exit code."""
 
-    def __init__(self, queues: str | Iterable[str] = "*", **options: Any) -> None:
-        """Take the fields of WorkerOptions; raise ImproperlyConfigured as it does."""
+    def __init__(
+        self, queues: str | Iterable[str] = "*", *, meter: Meter | None = None, **options: Any
+    ) -> None:
+        """Take the fields of WorkerOptions; raise ImproperlyConfigured as it does.
+
+        `meter` is told of all that the worker does.
+        """
+        self.meter = meter or Meter()
         self.options = WorkerOptions(queues=queues, **options)
         lease, self.database = self.options.lease, self.options.database
         self.shortest_lease = shortest_lease(lease)
@@ -97,7 +107,7 @@ class Worker:
             self.shortest_lease,
             self.holds,
             Attendance(self._presence),
-            self.crew.beat,
+            self._on_beat,
             self._on_renewing,
         )
         leases = {kind.name: kind.lease for kind in registry if kind.lease}
@@ -112,7 +122,8 @@ class Worker:
         self.parking = Parking(self.queues, parks=parks)
         self.jobs_run = 0
         self._held_up = self._buried = False
-        self._began = ticks()
+        self._began = self._turned_at = ticks()
+        self._has_started = self._has_ended = False
         self._connection: BaseDatabaseWrapper | None = None
 
     @property
@@ -132,6 +143,29 @@ class Worker:
     def abort(self) -> None:
         """End soon: running handlers are interrupted and their jobs released. Any thread."""
         self.shutdown.abort()
+
+    def pulse(self) -> Pulse:
+        """Return how the worker is; asks no database, and may be called from any thread."""
+        return Pulse(
+            turned_ago=ticks() - self._turned_at,
+            started=self._has_started,
+            stopping=self.shutdown.stopping,
+            reachable=not (self.outage.ongoing or self.renewer.failing),
+            ended=self._has_ended,
+        )
+
+    def _on_beat(self) -> None:
+        self.crew.beat()
+        if self.options.solo and self.crew.charges:
+            self._turned()  # the loop stands still in a handler, whose limits the beat keeps
+
+    def _turned(self) -> None:
+        self._turned_at = ticks()
+        self.meter.turned()
+
+    def _on_recovered(self, jobs: Sequence[Recovered]) -> None:
+        self._turned()  # after an outage of many workers there may be batch after batch
+        self.meter.recovered(jobs)
 
     def _on_abort(self) -> None:
         if self.options.solo:
@@ -165,15 +199,17 @@ class Worker:
             hard, code = False, 0
             log_event("worker_stopped", worker=self.name, pid=os.getpid())
         except Exception as error:  # noqa: BLE001  (the supervisor starts a fresh process)
+            self.meter.failed()
             log_event(
                 "worker_fatal",
                 level=logging.CRITICAL,
                 worker=self.name,
-                error=type(error).__qualname__,
+                error=describe(connections[self.options.database], error),
                 raised=error,
             )
         finally:
             self._close_sessions(hard=hard)
+            self._has_ended = True
             worker_stopped.tell(Worker, worker=self.name, code=code)
         return code
 
@@ -191,19 +227,28 @@ class Worker:
 
     def _loop(self) -> None:
         while True:
+            self._turned()
             try:
                 wait = self.turn()
             except Exception as error:
-                if not self.outage.covers(connections[self.database], error):
+                if not self._is_outage(error):
                     raise
                 if self.shutdown.stopping and self._may_leave():
                     return
                 self._pause(self.outage.wait_seconds())
                 continue
+            self._has_started = True
             if wait is None:
                 return
             if wait:
                 self.crew.wait(self.wakeup, wait)
+
+    def _is_outage(self, error: Exception) -> bool:
+        known = self.outage.ongoing
+        covered = self.outage.covers(connections[self.database], error)
+        if self.outage.ongoing and not known:
+            self.meter.lost_database()
+        return covered
 
     def _pause(self, seconds: float) -> None:
         """Leave the database alone for a while, but not the handlers, nor a stop."""
@@ -211,6 +256,7 @@ class Worker:
         while ticks() < until or self._must_watch():
             if self.shutdown.stopping is not stopping:
                 return
+            self._turned()
             self._look_after_crew()
             left = until - ticks()
             self.crew.wait(self.wakeup, min(_LOOK_SECONDS, left) if left > 0 else _LOOK_SECONDS)
@@ -229,7 +275,9 @@ class Worker:
         self._settle()
         if self.shutdown.stopping:
             return self._wind_down()
-        self.recovery.run_if_due(self.connection, lambda: self.shutdown.stopping)
+        self.recovery.run_if_due(
+            self.connection, lambda: self.shutdown.stopping, self._on_recovered
+        )
         wait = self._take_in()
         self._look_after_crew()
         self._settle()
@@ -239,6 +287,7 @@ class Worker:
         """Collect what has ended and keep time limits; asks no database."""
         for ended in self.crew.collect():
             if ended.charge.burial:
+                self.meter.buried(ended)
                 self.burials.add(ended)
                 continue
             unstarted = self.shutdown.stopping and ended.outcome == UNSTARTED
@@ -254,6 +303,7 @@ class Worker:
             if settled.verdict is Verdict.SETTLED and not ended.outcome.settled:
                 self.outage.over()  # the database has answered; what was given up asked nothing
             log_settled(ended, settled, stopping=self.shutdown.stopping)
+            self.meter.settled(ended, settled, ticks() - ended.charge.ended_at)
             if ended.outcome.started:
                 self.jobs_run += 1
             if settled.status is Status.READY and self.options.drain:
@@ -278,7 +328,7 @@ class Worker:
             return 0
         pulled = self.intake.pull(self.database)
         self._wake(room)
-        charges = self.intake.take(self.connection, room)
+        charges = self._take(room)
         self.outage.over()
         if not charges and skipped:
             return 0
@@ -287,7 +337,7 @@ class Worker:
             # known yet. If not, and it is for later or for others, the source may have more.
             self.intake.forget()
             self._wake(room, now=True)
-            charges = self.intake.take(self.connection, room)
+            charges = self._take(room)
             if not charges:
                 return 0 if pulled else None
         if not charges:
@@ -295,6 +345,12 @@ class Worker:
         self._hand_over(charges)
         self.poll.active()
         return 0
+
+    def _take(self, room: Capacity) -> list[Charge]:
+        since = ticks()
+        charges = self.intake.take(self.connection, room)
+        self.meter.claimed(charges, ticks() - since)
+        return charges
 
     def _wake(self, room: Capacity, *, now: bool = False) -> None:
         if self.parking.wake_if_due(self.connection, room.free + room.ahead, now=now):
@@ -371,6 +427,7 @@ class Worker:
         """Log an attempt whose end could not be written; tell whether it never started."""
         job, outcome = ended.charge.job, ended.outcome
         unstarted = outcome.end is End.RELEASED and not outcome.started
+        self.meter.left(ended, unstarted=unstarted)
         log_event(
             "claim_release_failed" if unstarted else "job_lease_lost",
             level=logging.ERROR if unstarted else logging.WARNING,

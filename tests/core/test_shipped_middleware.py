@@ -146,8 +146,16 @@ def test_the_spans_of_attempts(declare, use, finish, monkeypatch):
     finish()
     enqueue("t", {"secret": ""})
     finish()
-    failed, snoozed = exporter.get_finished_spans()
+    created, failed, _created, snoozed = exporter.get_finished_spans()
     assert failed.attributes
+    assert created.name == "enqueue t"
+    assert dict(created.attributes or {})["messaging.operation.type"] == "create"
+    assert failed.parent
+    assert created.context
+    assert failed.parent.span_id == created.context.span_id
+    assert failed.attributes["messaging.operation.type"] == "process"
+    assert failed.attributes["messaging.destination.name"] == "default"
+    assert failed.attributes["error.type"] == "ValueError"
     assert failed.attributes["messaging.message.id"] == str(made.id)
     assert (failed.name, failed.status.description) == ("run t", "ValueError")
     assert snoozed.status.is_unset

@@ -1,4 +1,7 @@
-"""A13: what is finished or lies in the future costs a claim nothing, row by row as well."""
+"""A13, I12: what is finished or lies in the future costs a claim nothing, nor the gauges.
+
+Counted row by row as well.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue import enqueue_many
+from django_leasequeue.core import gauges
+from django_leasequeue.core.gauges import read_gauges
 from django_leasequeue.core.lanes import Lanes
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.runtime.connections import open_control
@@ -77,3 +82,21 @@ def test_rows_read_by_claims_and_idle_polls(worker, queues):
         assert not plan.scans, plan
         assert plan.reads is None or plan.reads <= 2 * READY + 5, plan
     run(worker, "UPDATE leasequeue_job SET status = 'done' WHERE status = 'reserved'")
+
+
+def test_rows_read_by_gauges(worker, monkeypatch):
+    monkeypatch.setattr(gauges, "CAP", 100)
+    with explained(worker) as plans:
+        (queue,) = read_gauges(worker, seconds=60).queues
+    assert (queue.queue, queue.ready, queue.scheduled) == ("default", 0, 100)
+    assert plans
+    for plan in plans:
+        # The server's name for the rows that one count has found, and for none at all.
+        indexes = {name for name in plan.indexes if name and not name.startswith("<")}
+        assert indexes <= {
+            "leasequeue_job_claim",
+            "leasequeue_job_recover",
+            "leasequeue_queue_name",
+        }, plan
+        assert "GROUP BY" not in plan.sql
+        assert plan.reads is None or plan.reads <= 10 * gauges.CAP, plan

@@ -86,7 +86,7 @@ def test_what_is_wrong_is_told_with_the_profile(profiles, options, says):
         ({"lease": 0.1}, "A lease of 0.1 s is below"),
         ({"lease": float("nan")}, "a lease is at most"),
         ({"database": "nowhere"}, "'nowhere' is no alias in DATABASES"),
-        ({"name": ""}, "--name must have 1 to 100 characters"),
+        ({"name": ""}, "--name must have 1 to 100 printable characters"),
     ],
 )
 def test_values_no_worker_could_run_with_are_told_too(profiles, options, says):

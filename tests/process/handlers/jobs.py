@@ -20,6 +20,7 @@ from tests.process.handlers import (  # noqa: F401  (registered so)
     hanging,
     outages,
     resources,
+    saying,
     secretive,
     steps,
 )
@@ -28,6 +29,11 @@ from tests.process.handlers import (  # noqa: F401  (registered so)
 @job("proc.note")
 def note(text: str = "") -> dict[str, int]:
     return {"length": len(text)}
+
+
+@job("proc.fail_for_weeks", backoff=Fixed(40 * 86_400))
+def fail_for_weeks() -> None:
+    raise ValueError("weeks")
 
 
 @job("proc.language")
