@@ -47,5 +47,5 @@ def test_the_command_signs_what_waits(queue_db, manage, worker_process, signed):
 
 def test_without_keys_the_command_says_so(queue_db, manage):
     refused = manage("leasequeue", "sign")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "SIGNING_KEYS" in refused.stderr

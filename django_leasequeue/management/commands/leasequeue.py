@@ -1,64 +1,49 @@
-"""`manage.py leasequeue …`: the operator's command; `worker` is the same as `runworker`."""
+"""`manage.py leasequeue …`: the operator's command, made of the sub-commands in `cli`."""
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser
-from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from django_leasequeue.core.resign import Selection, resign
-from django_leasequeue.exceptions import LeaseQueueError
-from django_leasequeue.management.commands.runworker import add_worker_arguments, run_worker
+from django_leasequeue.cli.output import Output
+from django_leasequeue.cli.parsing import add_subcommands
+from django_leasequeue.cli.running import run_subcommand
+
+#: Exit codes as a shell has them for SIGINT and SIGPIPE.
+INTERRUPTED, NO_READER = 130, 141
 
 
 class Command(BaseCommand):
-    help = "Operates the job queue; see 'leasequeue worker --help', 'leasequeue sign --help'."
+    help = "Operates the job queue; 'leasequeue SUBCOMMAND --help' has each one's options."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        commands = parser.add_subparsers(dest="subcommand", required=True)
-        add_worker_arguments(commands.add_parser("worker", help="run a worker"))
-        add_sign_arguments(commands.add_parser("sign", help="sign the jobs that have no signature"))
+        # call_command looks at the options of every sub-command.
+        add_subcommands(parser, at_once=not self._is_a_process())
 
     def check(self, *args: Any, **kwargs: Any) -> None:
         # Django 6.1 connects to every database for this; a worker waits for one that is away.
         super().check(*args, **{**kwargs, "databases": []})
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["subcommand"] == "sign":
-            self.sign(options)
-        elif code := run_worker(options):
+        try:
+            code = run_subcommand(options, Output(self.stdout, self.stderr))
+        except KeyboardInterrupt:
+            if not self._is_a_process():
+                raise
+            code = INTERRUPTED
+        except BrokenPipeError:
+            if not self._is_a_process():
+                raise
+            # What is still buffered goes nowhere, instead of failing once more at the exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = NO_READER
+        if code:
             sys.exit(code)
 
-    def sign(self, options: dict[str, Any]) -> None:
-        """Sign jobs and say how many of each kind there were."""
-        selection = Selection(options["queue"], options["type"], options["all"])
-        try:
-            counts = resign(
-                selection,
-                dry_run=options["dry_run"],
-                force=options["force"],
-                using=options["database"],
-            )
-        except LeaseQueueError as error:
-            raise CommandError(str(error)) from None
-        for kind, count in asdict(counts).items():
-            self.stdout.write(f"{kind}: {count}")
-
-
-def add_sign_arguments(parser: ArgumentParser) -> None:
-    """Add the options of `leasequeue sign`."""
-    parser.add_argument("--queue", help="only jobs of this queue")
-    parser.add_argument("--type", help="only jobs of this type")
-    parser.add_argument(
-        "--all", action="store_true", help="finished jobs, too: a requeue needs their signature"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="count, and write nothing")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="replace wrong signatures, too: trusts whatever was changed in those jobs",
-    )
-    parser.add_argument("--database", metavar="ALIAS", help="alias of the queue's database")
+    def _is_a_process(self) -> bool:
+        """Tell whether this is manage.py itself, not call_command in somebody's program."""
+        return bool(getattr(self, "_called_from_command_line", False))
