@@ -1,4 +1,4 @@
-"""The shipped systemd unit: its figures fit the defaults of the settings, and systemd reads it."""
+"""The shipped systemd units: their figures fit the settings' defaults, and systemd reads them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,33 @@ import pytest
 from django_leasequeue.conf import Conf
 from tests.markdown import DOCS
 
-UNIT = DOCS / "deployment" / "leasequeue-worker.service"
+FOLDER = DOCS / "deployment"
+UNIT = FOLDER / "leasequeue-worker.service"
+TEMPLATE = FOLDER / "leasequeue-worker@.service"
+PRUNE = FOLDER / "leasequeue-prune.service"
+TIMER = FOLDER / "leasequeue-prune.timer"
+NEEDS_SYSTEMD = pytest.mark.skipif(
+    not shutil.which("systemd-analyze"), reason="needs systemd-analyze"
+)
+#: What S1's unit has, as far as systemd judges it by the same name.
+HARDENING = (
+    "NoNewPrivileges",
+    "PrivateTmp",
+    "PrivateDevices",
+    "ProtectSystem",
+    "ProtectHome",
+    "ProtectKernelTunables",
+    "ProtectKernelModules",
+    "ProtectControlGroups",
+    "LockPersonality",
+    "RestrictAddressFamilies",
+    "UMask",
+)
 
 
 def parsed(text: str) -> ConfigParser:
-    unit = ConfigParser(interpolation=None, delimiters="=", comment_prefixes="#")
+    # Some names may be there several times: systemd adds those up, the last one is enough here.
+    unit = ConfigParser(interpolation=None, delimiters="=", comment_prefixes="#", strict=False)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read_string(text)
     return unit
@@ -98,14 +120,62 @@ def test_it_starts_the_command(unit):
     assert arguments == ["manage.py", "runworker"]
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
-def test_systemd_reads_it(tmp_path):
+def service(path: Path) -> dict[str, str]:
+    return dict(parsed(path.read_text(encoding="utf-8"))["Service"])
+
+
+@pytest.mark.parametrize("path", [UNIT, TEMPLATE, PRUNE], ids=lambda path: path.name)
+def test_it_is_hardened_as_s1_s_unit(path):
+    found = service(path)
+    assert {name: found[name] for name in HARDENING} == {
+        **dict.fromkeys(HARDENING, "true"),
+        "ProtectSystem": "strict",
+        "RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6",
+        "UMask": "0077",
+    }
+    assert found["CapabilityBoundingSet"] == ""
+    assert found["User"] != "root"
+    assert found["EnvironmentFile"].removeprefix("-").startswith("/etc/shop/")
+
+
+def test_the_template_is_the_unit_but_for_its_profile():
+    unit, template = service(UNIT), service(TEMPLATE)
+    assert template.pop("EnvironmentFile") == "-/etc/shop/worker-%i.env"
+    assert template.pop("ExecStart") == unit.pop("ExecStart") + " --profile %i"
+    del unit["EnvironmentFile"]
+    assert template == unit
+
+
+def test_prune_has_an_account_of_its_own():
+    assert service(PRUNE)["EnvironmentFile"] != service(UNIT)["EnvironmentFile"]
+    assert PRUNE.stem == TIMER.stem  # a timer starts the service of its own name
+
+
+@NEEDS_SYSTEMD
+@pytest.mark.parametrize("path", [UNIT, TEMPLATE, PRUNE, TIMER], ids=lambda path: path.name)
+def test_systemd_reads_it(tmp_path, path):
+    for file in (UNIT, TEMPLATE, PRUNE, TIMER):
+        text = file.read_text(encoding="utf-8")
+        text = text.replace("/srv/shop/.venv/bin/python", sys.executable)
+        (tmp_path / file.name).write_text(text)
+    assert verified(tmp_path / path.name.replace("@", "@mail")) == (0, "")
+
+
+@NEEDS_SYSTEMD
+def test_what_systemd_cannot_read_is_seen(tmp_path):
     text = UNIT.read_text(encoding="utf-8").replace("/srv/shop/.venv/bin/python", sys.executable)
     copy = tmp_path / UNIT.name
-    copy.write_text(text)
-    assert verified(copy) == (0, "")
     copy.write_text(text.replace("KillMode=mixed", "KillMode=mixd"))
     assert "Failed to parse kill mode" in verified(copy)[1]
+
+
+@NEEDS_SYSTEMD
+@pytest.mark.parametrize("path", [UNIT, TEMPLATE, PRUNE], ids=lambda path: path.name)
+def test_systemd_finds_it_safe(path):
+    """Of 10, with 10 for a service without any protection."""
+    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=20", str(path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout[-2000:]
 
 
 def verified(path: Path) -> tuple[int, str]:
@@ -115,5 +185,5 @@ def verified(path: Path) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    ours = [line for line in answer.stderr.splitlines() if path.name in line]
+    ours = [line for line in answer.stderr.splitlines() if "leasequeue" in line]
     return answer.returncode, "\n".join(ours)

@@ -20,12 +20,15 @@ from django.db.models import NOT_PROVIDED, Field, Model, Value
 
 import django_leasequeue
 from django_leasequeue import Exponential, Fixed, JobContext, Linear, codec
+from django_leasequeue.cli.parsing import SubParser
+from django_leasequeue.cli.worker import add_worker_arguments
 from django_leasequeue.conf import BOUNDS, MIN_KEY_LENGTH, Conf
 from django_leasequeue.core import bury, recover, resign, sealing
 from django_leasequeue.core.clock import RandomKey, UtcNow
 from django_leasequeue.core.request import build_request
-from django_leasequeue.management.commands.leasequeue import add_sign_arguments
-from django_leasequeue.management.commands.runworker import add_worker_arguments
+from django_leasequeue.doctor import configuration, diagnoses
+from django_leasequeue.doctor.findings import Kind
+from django_leasequeue.logs import BoundJob
 from django_leasequeue.models import Job
 from django_leasequeue.outcomes import GIVE_BACK_LIMIT, SPENDING, End, Spending
 from django_leasequeue.registry import Declaration
@@ -127,6 +130,7 @@ def test_the_settings():
         "int": "int",
         "float": "int, float",
         "float | None": "None, int, float",
+        "Mapping[str, Any]": "dict",
         "Mapping[str, Mapping[str, Any]]": "dict",
         "tuple[str, ...]": "list of str",
         "Jobs": "dict, list, str",
@@ -158,8 +162,7 @@ def test_the_options_of_the_worker():
 
 
 def test_the_options_and_counts_of_sign():
-    parser = ArgumentParser(add_help=False)
-    add_sign_arguments(parser)
+    parser = SubParser(subcommand="sign", add_help=False)
     text = markdown.read("signing.md")
     assert set(markdown.table(text, "`leasequeue sign`")) == {
         action.option_strings[0] for action in parser._actions
@@ -230,10 +233,42 @@ def written(strategy: type) -> str:
     return f"{strategy.__name__}({', '.join(f'{p.name}={p.default!r}' for p in parameters)})"
 
 
-def test_the_system_checks():
-    rows = markdown.table(markdown.read("settings.md"), "System checks")
-    source = (house_rules.PACKAGE / "checks.py").read_text(encoding="utf-8")
-    assert set(rows) == set(re.findall(r"leasequeue\.[EW]\d+", source))
+def test_the_checks():
+    """Every id of the code is in the table, and each finding's section is about it."""
+    text = markdown.read("checks.md")
+    kinds = {kind.id: kind for kind in kinds_of_findings()}
+    assert set(markdown.table(text, "All findings")) == set(kinds)
+    for kind in kinds.values():
+        assert kind.section in markdown.anchors(text), kind.id
+        (heading,) = [
+            found
+            for found in re.findall(r"^## (.+)$", text, re.MULTILINE)
+            if markdown.anchor_of(found) == kind.section
+        ]
+        assert kind.id.partition(".")[2] in markdown.section(text, heading), kind.id
+
+
+def test_who_looks():
+    rows = markdown.table(markdown.read("checks.md"), "All findings")
+    for word, listed in {
+        "check": [configuration.settings, *diagnoses.WITHOUT_SERVER],
+        "check --database": diagnoses.QUICK,
+    }.items():
+        assert {name for name, row in rows.items() if row["looks"] == word} == {
+            kind.id for diagnosis in listed for kind in kinds_named_by(diagnosis)
+        }
+
+
+def kinds_named_by(function: Any) -> Iterator[Kind]:
+    module = importlib.import_module(function.__module__)
+    named = (vars(module).get(name) for name in function.__code__.co_names)
+    return (kind for kind in named if isinstance(kind, Kind))
+
+
+def kinds_of_findings() -> Iterator[Kind]:
+    for path in (house_rules.PACKAGE / "doctor").glob("*.py"):
+        module = importlib.import_module(house_rules.module_name(path))
+        yield from (thing for thing in vars(module).values() if isinstance(thing, Kind))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +296,7 @@ def test_the_log_events_and_their_fields():
     listed = {event: set(re.findall(r"\w+", row["fields"])) for event, row in rows.items()}
     logged = logged_events()
     logged["log_lines_dropped"] = {"count"}
-    logged["log"] = {"logger", "message"}
+    logged["log"] = {"logger", "message", *BoundJob._fields}
     assert listed == logged
 
 

@@ -89,6 +89,7 @@ def _mysql_options(
     network_timeout: int = NETWORK_TIMEOUT,
     lock_timeout: int = LOCK_TIMEOUT,
     ssl_mode: str = "",
+    ssl_ca: str = "",
 ) -> Settings:
     options: Settings = {
         "charset": "utf8mb4",
@@ -100,7 +101,8 @@ def _mysql_options(
             f"lock_wait_timeout = {lock_timeout + 2}"
         ),
     }
-    return options | ({"ssl_mode": ssl_mode} if ssl_mode else {})
+    options |= {"ssl_mode": ssl_mode} if ssl_mode else {}
+    return options | ({"ssl": {"ca": ssl_ca}} if ssl_ca else {})
 
 
 def _postgresql_options(

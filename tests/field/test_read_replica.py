@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.test import override_settings
 from django.utils.connection import ConnectionDoesNotExist
 
@@ -20,18 +20,27 @@ from django_leasequeue import (
     reschedule,
     resume,
 )
+from django_leasequeue.core.bulk import cancel_many, requeue_many
+from django_leasequeue.core.bulk_filter import JobFilter
+from django_leasequeue.core.gauges import read_gauges
+from django_leasequeue.core.prune import prune
 from django_leasequeue.models import Job
+from django_leasequeue.runtime.soundness import database_problem
 from reports.models import GeneratedReport
+from tests.cli.conftest import leasequeue
 from tests.core.arrange import expire, outcomes, running
 from tests.core.reports import make_report
 from tests.field.workers import drain
 from tests.waiting import wait_until
+
+__all__ = ["leasequeue"]
 
 REPLICA = "replica"
 SETTINGS = f"""
 from tests.process.settings import *
 
 DATABASE_ROUTERS = ["{__name__}.Router"]
+SILENCED_SYSTEM_CHECKS = ["leasequeue.W003"]
 """
 
 
@@ -95,6 +104,52 @@ def test_what_producers_and_operators_are_answered(routed):
     assert reschedule(first.id) == [first.id]
     pause("default")
     resume("default")
+
+
+def test_what_the_command_line_asks_and_does(routed, leasequeue):
+    """G9: every sub-command that reads or writes jobs."""
+    job, other = (enqueue("replica.none", {"n": n}).id for n in (1, 2))
+    for arguments in (
+        ("status",),
+        ("jobs",),
+        ("jobs", job),
+        ("schedules",),
+        ("health", "--max-oldest", "3600"),
+        ("recover",),
+        ("pause", "default"),
+        ("resume", "default"),
+        ("cancel", job),
+        ("requeue", job),
+        ("cancel", job),
+        ("prune", "--older-than", "0"),
+    ):
+        ended = leasequeue(*arguments)
+        assert ended.code == 0, (arguments, ended)
+    with override_settings(DATABASE_ROUTERS=[]):
+        assert list(Job.objects.values_list("pk", flat=True)) == [other]
+
+
+def test_what_doctor_says_of_it(routed, leasequeue):
+    """It looks at the queue's database, and tells of the router."""
+    told = {found["id"] for found in leasequeue("doctor", "--json").document["findings"]}
+    assert "leasequeue.W003" in told
+    assert "leasequeue.I007" not in told or connections[DEFAULT_DB_ALIAS].vendor != "sqlite"
+
+
+def test_many_at_once(routed):
+    """G9: bulk runs and prune, from Python."""
+    ids = [enqueue("replica.none").id for _ in range(3)]
+    assert cancel_many(JobFilter(statuses=("ready",))).changed == 3
+    assert requeue_many(JobFilter(statuses=("cancelled",))).changed == 3
+    assert cancel(ids) == ids
+    assert prune(older_than=0).jobs == 3
+
+
+def test_gauges_and_health(routed):
+    enqueue("replica.none")
+    (queue,) = read_gauges(routed).queues
+    assert queue.ready == 1
+    assert database_problem(DEFAULT_DB_ALIAS, max_oldest=3600) == ""
 
 
 def test_children(queue_db, worker_process, process_environment, tmp_path):

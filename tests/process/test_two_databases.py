@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 SETTINGS = """
 from tests.process.settings import *
@@ -24,6 +28,9 @@ class Router:
         return "queue" if model._meta.app_label == "leasequeue" else "default"
 
     db_for_write = db_for_read
+
+    def allow_migrate(self, db, app_label, **hints):
+        return (db == "queue") == (app_label == "leasequeue")
 """
 JOBS = """
 from django_leasequeue import job
@@ -69,6 +76,29 @@ rows = [GeneratedReport.objects.using(alias).count() for alias in ("default", "q
 print(json.dumps([found, rows]))
 """
 
+#: Every sub-command without --database, while the other database refuses whatever names the queue.
+COMMANDS = """
+from django.core.management import call_command
+from django.db import connections
+from django_leasequeue import enqueue
+
+def refuse(execute, sql, params, many, context):
+    assert "leasequeue_" not in sql, sql
+    return execute(sql, params, many, context)
+
+job = str(enqueue("report_and_fail", max_attempts=1).pk)
+with connections["default"].execute_wrapper(refuse):
+    for words in (
+        "status", "jobs", "jobs " + job, "schedules", "health", "recover", "pause default",
+        "resume default", "cancel " + job, "requeue " + job, "cancel " + job,
+        "prune --older-than 0", "doctor --json",
+    ):
+        try:
+            call_command("leasequeue", *words.split())
+        except SystemExit as end:
+            print(words, end.code)
+"""
+
 
 @pytest.fixture
 def queue_name(queue_db, tmp_path: Path) -> Iterator[str]:
@@ -101,6 +131,12 @@ def process_environment(process_environment, queue_name, tmp_path: Path) -> dict
     }
 
 
+def tables(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as file:
+        rows = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {name for (name,) in rows if not name.startswith("sqlite_")}
+
+
 def test_the_two_commit_apart(queue_db, manage, worker_process):
     """A job outlives a rollback on `default`, rows there outlive the completion that failed.
 
@@ -114,6 +150,22 @@ def test_the_two_commit_apart(queue_db, manage, worker_process):
     jobs, (apart, together) = json.loads(manage("shell", "-v", "0", "-c", LOOK).stdout)
     assert jobs == [["dead", True, ["failed"]], ["done", False, ["completed"]]]
     assert (apart, together) == (2, 1)
+
+
+def test_commands_find_the_queue_where_it_is(queue_db, manage, tmp_path):
+    """G10: LEASEQUEUE["DATABASE"] is said once, and every command goes by it."""
+    made = manage("migrate", "--database", "queue", "--verbosity", "0")
+    assert made.returncode == 0, made.stderr
+    assert tables(tmp_path / "queue.sqlite3") == {
+        "django_migrations",
+        *(model._meta.db_table for model in apps.get_app_config("leasequeue").get_models()),
+    }
+    ended = manage("shell", "-v", "0", "-c", COMMANDS)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "database queue" in ended.stdout
+    # doctor finds something (W002, at least), and nothing else fails.
+    found = [line for line in ended.stdout.splitlines() if re.fullmatch(r"[a-z -]+ \d", line)]
+    assert found in ([], ["doctor --json 1"])
 
 
 def test_the_check_warns(queue_db, manage):

@@ -1,0 +1,1 @@
+"""Taking over what other queues have in the project's database: schedules, and waiting tasks."""

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class StandIn(AppConfig):
+    name = "tests.importers.standins.q2"
+    label = "django_q"
