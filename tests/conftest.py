@@ -10,7 +10,7 @@ from django.test import override_settings
 
 pytest_plugins = ["tests.fixtures.database", "tests.fixtures.processes"]
 if not entry_points(group="pytest11", name="leasequeue"):  # a checkout that is not installed
-    pytest_plugins.append("django_leasequeue.testing.pytest_plugin")
+    pytest_plugins.append("django_leasequeue.pytest_plugin")
 
 
 @pytest.fixture(autouse=True, scope="session")

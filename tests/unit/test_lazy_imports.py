@@ -36,3 +36,11 @@ def test_every_public_name_is_there(name):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'enqueu'"):
         django_leasequeue.enqueu  # noqa: B018  (reading it is the test)
+
+
+def test_pytest_loads_the_plugin_before_there_are_settings():
+    code = "import sys, django_leasequeue.pytest_plugin; print('django' in sys.modules)"
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout == "False\n"

@@ -1,6 +1,6 @@
-"""Fixtures for pytest: `queue_clock` and `captured_jobs`; loaded by pytest when installed.
+"""Fixtures for pytest: `run_jobs`, `queue_clock`, `captured_jobs`; pytest loads it when installed.
 
-Nothing of Django is imported before a test asks for one.
+It loads it before there are settings, so nothing of Django is imported before a test asks for one.
 """
 
 from __future__ import annotations
