@@ -112,6 +112,10 @@ class Declaration:
         """Return a payload that may hold typed values as what is stored of it."""
         return self.signature.as_json(payload)
 
+    def is_payload(self, stored: Any, wanted: Mapping[str, Any]) -> bool:
+        """Tell whether a stored payload is `wanted`, as the handler's author would write it."""
+        return bool(stored == wanted)
+
     def arguments(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments for the handler; raise RejectedJob when it cannot be called so."""
         try:

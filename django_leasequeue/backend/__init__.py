@@ -25,6 +25,7 @@ from django_leasequeue.backend.results import fill_in, find_result, new_result
 from django_leasequeue.backend.tasks import LeaseTask, TaskDeclaration, declaration_of
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.enqueue import enqueue, enqueue_many
+from django_leasequeue.exceptions import KeyTaken
 from django_leasequeue.models import Job
 
 __all__ = ["LeaseQueueBackend", "policy"]
@@ -55,9 +56,10 @@ class LeaseQueueBackend(BaseTaskBackend):
     def enqueue(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
         """Enqueue a job in the caller's transaction and return its result, which is READY.
 
-        A key that is taken returns the result of the job that has it. Raises InvalidTask,
-        EnqueueError for arguments that do not fit the function or cannot be stored, and TypeError
-        and ValueError as django.tasks does for what is no JSON; nothing is written then.
+        A key that is taken returns the result of the job that has it. Raises InvalidTask, KeyTaken
+        when that job is no task, EnqueueError for arguments that do not fit the function or cannot
+        be stored, and TypeError and ValueError as django.tasks does for what is no JSON; nothing is
+        written then.
         """
         self.validate_task(task)
         declaration, payload, options = self._job_of(task, args, kwargs)
@@ -91,7 +93,7 @@ class LeaseQueueBackend(BaseTaskBackend):
         return result
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """Return what is wrong with this backend's settings (leasequeue.E010 and on)."""
+        """Return what is wrong with this backend's settings (leasequeue.E011 and on)."""
         if task_backends[self.alias] is not self:
             return []  # the check of the backport, beside Django's own: it was said already
         return check_backend(self.alias, self.queues, self.options)
@@ -116,10 +118,23 @@ class LeaseQueueBackend(BaseTaskBackend):
         return declaration, payload, options
 
     def _enqueued(self, task: Task, payload: dict[str, Any], job: Job) -> TaskResult:
-        if not job.created:
-            return self.get_result(str(job.pk))
+        if not job.created and (found := self._holder(job)) is not None:
+            return found
         result = new_result(task, job.pk, payload, TaskResultStatus.READY)
         # By this host's clock, until it is refreshed: asking would be one more statement.
         fill_in(result, backend=self.alias, enqueued_at=timezone.now())
-        task_enqueued.send(type(self), task_result=result)
+        if job.created:
+            task_enqueued.send(type(self), task_result=result)
         return result
+
+    def _holder(self, job: Job) -> TaskResult | None:
+        """Return the result of the job that has a key; None when this transaction cannot see it.
+
+        A snapshot shows no job that was committed after it was taken. Raises KeyTaken.
+        """
+        found = find_result(self.using, job.pk)
+        if found is None and Job.objects.using(self.using).filter(pk=job.pk).exists():
+            raise KeyTaken(
+                f"the key of this task belongs to job {job.pk}, which is no task", job.pk
+            )
+        return found

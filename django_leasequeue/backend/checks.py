@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 
@@ -19,18 +18,11 @@ def check_backend(
     alias: str, queues: Collection[Any], options: Mapping[str, Any]
 ) -> list[CheckMessage]:
     """Return a message for each fault of TASKS[alias]."""
-    faults = [*_app(), *_queues(queues), *_options(options)]
+    faults = [*_queues(queues), *_options(options)]
     return [
         Error(f"TASKS[{alias!r}]: {text}", hint=hint, obj=alias, id=f"leasequeue.{number}")
         for number, text, hint in faults
     ]
-
-
-def _app() -> list[tuple[str, str, str]]:
-    if apps.is_installed("django_leasequeue"):
-        return []
-    hint = "Add 'django_leasequeue' to INSTALLED_APPS and run migrate."
-    return [("E010", "the app of its backend is not installed.", hint)]
 
 
 def _queues(queues: Collection[Any]) -> list[tuple[str, str, str]]:

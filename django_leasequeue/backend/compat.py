@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 
 __all__ = [
@@ -21,6 +22,13 @@ __all__ = [
     "task_finished",
     "task_started",
 ]
+
+if not apps.is_installed("django_leasequeue"):
+    # Said here, before the models are imported: Django's own error would name one of them.
+    raise ImproperlyConfigured(
+        "TASKS names the backend of django_leasequeue: add 'django_leasequeue' to INSTALLED_APPS "
+        "and run migrate."
+    )
 
 try:
     from django.tasks import task_backends

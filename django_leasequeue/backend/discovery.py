@@ -12,6 +12,7 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules, import_string
 
 from django_leasequeue.backend import LeaseQueueBackend
@@ -34,9 +35,18 @@ def discover() -> None:
         return
     autodiscover_modules("tasks")
     for entry in entries:
-        for module in entry.get("OPTIONS", {}).get("MODULES", ()):
+        for module in _modules_of(entry):
             import_module(module)
     registry.resolve_with(_resolve)
+
+
+def _modules_of(entry: dict[str, Any]) -> list[str]:
+    modules = (entry.get("OPTIONS") or {}).get("MODULES") or []
+    if not isinstance(modules, list | tuple):
+        raise ImproperlyConfigured(
+            f"OPTIONS['MODULES'] of TASKS is a list of dotted names, not {modules!r}."
+        )
+    return list(modules)
 
 
 def _resolve(path: str) -> TaskDeclaration | None:

@@ -10,15 +10,18 @@ from typing import Any
 from django_leasequeue.backend.compat import Task
 from django_leasequeue.registry import registry
 
-__all__ = ["is_task_payload", "restored_task"]
+__all__ = ["is_task", "restored_task"]
 
 
-def is_task_payload(payload: Any) -> bool:
-    """Tell whether a payload has the form of a task's."""
+def is_task(path: str, payload: Any) -> bool:
+    """Tell whether a job is a task: by its payload's form, if its type is not known as another."""
+    known = registry.get(path)
     return (
-        isinstance(payload, dict)
+        (known is None or hasattr(known, "task"))
+        and isinstance(payload, dict)
         and isinstance(payload.get("args"), list)
         and isinstance(payload.get("kwargs"), dict)
+        and isinstance(payload.get("backend", ""), str)
     )
 
 
@@ -28,13 +31,12 @@ def restored_task(path: str, payload: Mapping[str, Any], *, queue: str, priority
     Its function is one that raises LookupError where the module has no such task any more.
     """
     known = _known_task(path)
-    run_after = payload.get("run_after")
     values = {
         "func": _gone(path) if known is None else known.func,
         "priority": priority,
         "backend": payload.get("backend", "default"),
         "queue_name": queue,
-        "run_after": None if run_after is None else datetime.fromisoformat(run_after),
+        "run_after": _moment(payload.get("run_after")),
         "takes_context": known is not None and known.takes_context,
     }
     kind = Task if known is None else type(known)
@@ -45,6 +47,14 @@ def restored_task(path: str, payload: Mapping[str, Any], *, queue: str, priority
         # Neither __init__ nor __post_init__, which would ask whether it may be enqueued today.
         object.__setattr__(task, item.name, values.get(item.name, declared))
     return task
+
+
+def _moment(text: Any) -> datetime | None:
+    """Return the time in a payload, None for what is none: any program may have written the row."""
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
 
 
 def _known_task(path: str) -> Any:

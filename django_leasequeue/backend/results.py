@@ -9,8 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from django_leasequeue import exceptions
 from django_leasequeue.backend.compat import Task, TaskError, TaskResult, TaskResultStatus
-from django_leasequeue.backend.restored import is_task_payload, restored_task
+from django_leasequeue.backend.restored import is_task, restored_task
 from django_leasequeue.models import Job, JobAttempt
 from django_leasequeue.outcomes import End
 from django_leasequeue.statuses import Status
@@ -82,7 +83,7 @@ def find_result(using: str, result_id: object) -> TaskResult | None:
         return None
     # The write alias: a replica may not have the job yet.
     job = Job.objects.using(using).filter(pk=int(text)).first()
-    if job is None or str(job.pk) != text or not is_task_payload(job.payload):
+    if job is None or str(job.pk) != text or not is_task(job.job_type, job.payload):
         return None
     return _result_of(job, attempts_of(using, job.pk))
 
@@ -124,7 +125,7 @@ def note_start(result: TaskResult, worker: str, started_at: datetime | None) -> 
 
 def _error_of(attempt: JobAttempt) -> TaskError:
     path = attempt.error_class or _OWN_CLASSES.get(End(attempt.outcome), "JobError")
-    if path in _OWN_CLASSES.values() or path == "JobError":
+    if hasattr(exceptions, path):
         path = f"django_leasequeue.exceptions.{path}"
     elif "." not in path:
         path = f"builtins.{path}"

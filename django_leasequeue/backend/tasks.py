@@ -86,15 +86,29 @@ class TaskDeclaration(Declaration):
         """Return the key of a job; a key function gets the task's arguments by name."""
         if not callable(self.key):
             return self.key
+        return self.key(**self._named(arguments, defaults=True))
+
+    def is_payload(self, stored: Any, wanted: Mapping[str, Any]) -> bool:
+        """Tell whether a task was enqueued so: by its parameters' names, or by args and kwargs."""
+        try:
+            named = self._named(stored, defaults=False)
+        except (TypeError, AttributeError):
+            return False  # of other code, or of an older signature
+        return wanted in (named, {name: stored[name] for name in ("args", "kwargs")})
+
+    def _named(self, arguments: Mapping[str, Any], *, defaults: bool) -> dict[str, Any]:
         bound = self._bound(arguments)
-        bound.apply_defaults()
+        if defaults:
+            bound.apply_defaults()
         named = dict(bound.arguments)
         if self.task.takes_context:
             del named["context"]
         for parameter in bound.signature.parameters.values():
             if parameter.kind is parameter.VAR_KEYWORD:
-                named |= named.pop(parameter.name)
-        return self.key(**named)
+                named |= named.pop(parameter.name, {})
+            elif parameter.kind is parameter.VAR_POSITIONAL and parameter.name in named:
+                named[parameter.name] = list(named[parameter.name])
+        return named
 
     def _bound(self, arguments: Mapping[str, Any]) -> inspect.BoundArguments:
         args, kwargs = arguments.get("args"), arguments.get("kwargs")

@@ -68,6 +68,9 @@ class Dialect:
     repeat_codes: ClassVar[frozenset[Any]] = frozenset()
     reconnect_codes: ClassVar[frozenset[Any]] = frozenset()
 
+    #: By how many seconds `clock` has moved "now", and where it has stopped it.
+    _moved: tuple[float, datetime | None] = (0.0, None)
+
     text_type: ClassVar[str]
     ascii_type: ClassVar[str]
     token_type: ClassVar[str]
@@ -81,18 +84,28 @@ class Dialect:
     def clock(self, *, ahead: float = 0.0, stopped_at: datetime | None = None) -> Iterator[None]:
         """Let "now" in this process's statements be `ahead` seconds of the server's, or stand.
 
-        For tests of projects. Column defaults stay with the server's own clock.
+        For tests of projects; one in the other adds up. Column defaults stay with the server's own
+        clock.
         """
-        micros = round(ahead * 1_000_000)
-        times = {name: getattr(self, name) for name in ("now", "stamp", "later", "scattered")}
-        for source in self.clock_sources:
-            reading = self.clock_reading(source, micros, stopped_at)
-            for name in times:
-                vars(self)[name] = getattr(self, name).replace(source, reading)
+        before = self._moved
+        # A clock that stands goes on standing when it is moved.
+        moved = (before[0] + ahead, before[1]) if stopped_at is None else (ahead, stopped_at)
         try:
+            self._show(moved)
             yield
         finally:
-            vars(self).update(times)
+            self._show(before)
+
+    def _show(self, moved: tuple[float, datetime | None]) -> None:
+        self._moved = moved
+        ahead, stopped_at = moved
+        for name in ("now", "stamp", "later", "scattered"):
+            vars(self).pop(name, None)
+            if moved == (0.0, None):
+                continue
+            for source in self.clock_sources:
+                reading = self.clock_reading(source, round(ahead * 1_000_000), stopped_at)
+                vars(self)[name] = getattr(self, name).replace(source, reading)
 
     def clock_reading(self, source: str, micros: int, stopped_at: datetime | None) -> str:
         """Return SQL for what a clock shows that is moved, or has stopped."""

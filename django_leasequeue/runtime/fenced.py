@@ -23,7 +23,7 @@ from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.isolation import revive
 
-__all__ = ["Deed", "fenced", "hold_row"]
+__all__ = ["Deed", "fenced", "hold_row", "log_callback"]
 
 
 class Deed(Protocol):
@@ -82,7 +82,7 @@ def fenced(deed: Deed, alias: str, interrupts: Interrupts) -> Iterator[None]:
         committed.append(True)
     except Exception as error:
         if committed:
-            _log_callback(deed.job, error)
+            log_callback(deed.job, error)
         elif not (held_back and _stood(connection, deed, error)):
             raise
         committed.append(True)
@@ -110,7 +110,8 @@ def _stood(connection: BaseDatabaseWrapper, deed: Deed, error: Exception) -> boo
     return deed.stands(connection)
 
 
-def _log_callback(job: Claimed, error: Exception) -> None:
+def log_callback(job: Claimed, error: Exception) -> None:
+    """Log that an on_commit callback has raised after its transaction was committed."""
     log_event(
         "on_commit_failed",
         level=logging.ERROR,

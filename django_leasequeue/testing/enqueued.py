@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,7 +77,8 @@ def assert_enqueued(
     """Return the jobs of this type, payload and queue; AssertionError unless there are any.
 
     `job` is a job type, a task of django.tasks, or the name of one. `payload` is compared as the
-    database has it. `count` is how many there have to be. Jobs that ran count as well.
+    database has it; a task's is its arguments by name, or `{"args": […], "kwargs": {…}}`.
+    `count` is how many there have to be. Jobs that ran count as well.
     """
     rows = Job.objects.using(using or get_conf().DATABASE).order_by("pk")
     return _assert_enqueued(list(rows), job, payload=payload, queue=queue, count=count)
@@ -97,13 +98,11 @@ def _assert_enqueued(
     count: int | None = None,
 ) -> list[Job]:
     name = _name_of(job)
-    stored = None if payload is None else _stored(job, name, payload)
+    fits = _fitting(job, name, payload)
     found = [
         one
         for one in jobs
-        if one.job_type == name
-        and (stored is None or one.payload == stored)
-        and (queue is None or one.queue_name == queue)
+        if one.job_type == name and fits(one.payload) and (queue is None or one.queue_name == queue)
     ]
     if len(found) == count or (count is None and found):
         return found
@@ -134,7 +133,13 @@ def _name_of(job: Any) -> str:
     return name
 
 
-def _stored(job: Any, name: str, payload: Mapping[str, Any]) -> Any:
+def _fitting(job: Any, name: str, payload: Mapping[str, Any] | None) -> Callable[[Any], bool]:
+    """Return what tells whether a stored payload is the one that is looked for."""
+    if payload is None:
+        return lambda stored: True
     declared = job if isinstance(job, Declaration) else registry.get(name)
     values = dict(payload) if declared is None else declared.as_json(payload)
-    return json.loads(encode(values, what="payload", limit=get_conf().MAX_PAYLOAD_BYTES))
+    wanted = json.loads(encode(values, what="payload", limit=get_conf().MAX_PAYLOAD_BYTES))
+    if declared is None:
+        return lambda stored: bool(stored == wanted)
+    return lambda stored: declared.is_payload(stored, wanted)

@@ -8,21 +8,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db import DatabaseError, connections, transaction
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.claim import ClaimSettings, claim
 from django_leasequeue.core.lanes import Lanes, parse_queues
+from django_leasequeue.core.lease import Lease
 from django_leasequeue.core.operate import recover
 from django_leasequeue.models import Job
-from django_leasequeue.outcomes import Outcome
+from django_leasequeue.outcomes import End, Outcome
 from django_leasequeue.registry import registry
+from django_leasequeue.runtime import aftermath
 from django_leasequeue.runtime.burials import Burials
 from django_leasequeue.runtime.charges import Charge, Ended, died, limit_of
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.context import JobContext
+from django_leasequeue.runtime.endings import outcome_of_error
 from django_leasequeue.runtime.executor import Executor
+from django_leasequeue.runtime.fenced import log_callback
 from django_leasequeue.runtime.holds import Holds
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.messages import Assignment
@@ -30,6 +34,11 @@ from django_leasequeue.runtime.settlements import Settlements, ack_of, log_settl
 from django_leasequeue.runtime.slots import Slot
 from django_leasequeue.runtime.worker import Worker
 from django_leasequeue.signals import job_finished, lease_lost
+from django_leasequeue.testing.transactions import (
+    as_in_autocommit,
+    callbacks_after,
+    same_connection,
+)
 
 __all__ = ["Ran", "run_jobs"]
 
@@ -69,7 +78,7 @@ def run_jobs(
     """
     alias = using or get_conf().DATABASE
     inline = _Inline.on(alias, parse_queues(queues))
-    with _same_connection(alias), _errors_of_attempts() as errors:
+    with same_connection(alias), _errors_of_attempts() as errors:
         return _run_all(inline, errors, limit, raise_errors=raise_errors)
 
 
@@ -92,25 +101,6 @@ def _run_all(
         if raise_errors and error is not None:
             raise error
     return ran
-
-
-@contextmanager
-def _same_connection(alias: str) -> Iterator[None]:
-    """Let the thread have its connection object again after the block, whatever was discarded.
-
-    The test runner holds it, to remove its database in the end.
-    """
-    before = connections[alias]
-    try:
-        yield
-    finally:
-        now = connections[alias]
-        if now is not before:
-            before.connection = None
-            before.connect()
-            connections[alias] = before
-            if now.connection is not None:
-                now.connection.close()
 
 
 @contextmanager
@@ -141,15 +131,17 @@ class _Inline:
     settlements: Settlements
     burials: Burials
     lease: float
+    unacknowledged: dict[Lease, aftermath.Ran]
 
     @classmethod
     def on(cls, alias: str, queues: tuple[str, ...]) -> _Inline:
         lease = get_conf().LEASE
         holds = Holds()
         executor = Executor(alias, Interrupts(), lambda: False)
-        slot = Slot(executor, sender=Worker)
+        told: dict[Lease, aftermath.Ran] = {}
+        slot = Slot(executor, sender=Worker, unacknowledged=told)
         burials = Burials(_NAME, lease, holds)
-        return cls(alias, queues, slot, holds, Settlements(), burials, lease)
+        return cls(alias, queues, slot, holds, Settlements(), burials, lease, told)
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
@@ -174,18 +166,36 @@ class _Inline:
             return None
         hold = self.holds.add(jobs[0], since)
         charge = Charge(Assignment(jobs[0], hold.trusted_until, limit_of(jobs[0])), hold, since)
-        with _callbacks_after(self.connection):
+        with callbacks_after(self.connection) as raised:
             ended = self._run(charge)
+        for error in raised:
+            ended = self._failed_by(error, ended)
         self._settle(ended)
         self._bury()
         return ended
+
+    def _failed_by(self, error: Exception, ended: Ended) -> Ended:
+        """Return how an attempt ended whose on_commit callback raised.
+
+        In a worker the callback ran inside the handler, unless complete() had committed.
+        """
+        job = ended.charge.job
+        if ended.outcome.settled or ended.outcome.end is not End.COMPLETED:
+            log_callback(job, error)
+            return ended
+        ran = self.unacknowledged[job.lease]
+        outcome = outcome_of_error(
+            error, job, registry.get(job.job_type), ran.context, started=True
+        )
+        self.unacknowledged[job.lease] = ran._replace(outcome=outcome, error=error)
+        return ended._replace(outcome=outcome)
 
     def _run(self, charge: Charge) -> Ended:
         def begin() -> bool:
             charge.start()
             return True
 
-        with _as_in_autocommit(self.connection):
+        with as_in_autocommit(self.connection):
             report = self.slot.run(charge.assignment, charge.hold, begin)
         return Ended(charge, _as_seen(charge, report.outcome), report.seconds)
 
@@ -194,15 +204,17 @@ class _Inline:
         for done, settled in self.settlements.flush(self.connection):
             log_settled(done, settled, stopping=False)
             self.holds.drop(done.charge.job.lease)
-            with _callbacks_after(self.connection), _as_in_autocommit(self.connection):
+            with callbacks_after(self.connection) as raised, as_in_autocommit(self.connection):
                 self.slot.acknowledge(ack_of(done, settled))
+            _raise_first(raised)
 
     def _bury(self) -> None:
         self.burials.wake()
         while (charge := self.burials.take(self.connection)) is not None:
-            with _callbacks_after(self.connection):
+            with callbacks_after(self.connection) as raised:
                 self.burials.add(self._run(charge))
             self.burials.flush(self.connection)
+            _raise_first(raised)
 
 
 def _as_seen(charge: Charge, outcome: Outcome) -> Outcome:
@@ -211,44 +223,6 @@ def _as_seen(charge: Charge, outcome: Outcome) -> Outcome:
     return died(charge, -signal.SIGKILL) if died_there else outcome
 
 
-@contextmanager
-def _as_in_autocommit(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Inside the test's transaction run the block in a savepoint that only a broken one undoes.
-
-    A handler in autocommit mode loses nothing but the statement that failed; here a failed
-    statement may have broken the transaction.
-    """
-    if not connection.in_atomic_block:
-        yield
-        return
-    block = transaction.atomic(using=connection.alias)
-    # As the test's own: a durable block may be inside.
-    block._from_testcase = True  # type: ignore[attr-defined]  # noqa: SLF001
-    with block:
-        yield
-        if _is_broken(connection):
-            transaction.set_rollback(True, using=connection.alias)
-
-
-def _is_broken(connection: BaseDatabaseWrapper) -> bool:
-    """Tell whether an error has broken the transaction (PostgreSQL: any error does)."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError:
-        return True
-    return False
-
-
-@contextmanager
-def _callbacks_after(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Run the on_commit callbacks of the block after it, where the test's transaction goes on."""
-    before = len(connection.run_on_commit)
-    yield
-    while connection.in_atomic_block and len(connection.run_on_commit) > before:
-        _sids, callback, robust = connection.run_on_commit.pop(before)  # type: ignore[misc]
-        try:
-            callback()
-        except Exception:
-            if not robust:
-                raise
+def _raise_first(raised: list[Exception]) -> None:
+    for error in raised:
+        raise error

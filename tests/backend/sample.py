@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django_leasequeue import Skip
 from django_leasequeue.backend import policy
 from django_leasequeue.backend.compat import task
 
@@ -68,6 +69,11 @@ def fails_in_the_orm():
     from django.contrib.auth.models import User
 
     User.objects.filter(nonsense=1)
+
+
+@task
+def skips():
+    raise Skip("not needed")
 
 
 @task

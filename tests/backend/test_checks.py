@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
-from django.test import modify_settings, override_settings
+from django.test import override_settings
 
 from django_leasequeue.backend import LeaseQueueBackend
 from django_leasequeue.backend.compat import task_backends
@@ -34,9 +37,23 @@ def test_broken(entry, found):
     assert ids(**entry) == [found]
 
 
+WITHOUT_THE_APP = f"""
+import django
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+settings.configure(TASKS={{"default": {{"BACKEND": "{PATH}"}}}})
+django.setup()
+try:
+    import django_leasequeue.backend
+except ImproperlyConfigured as error:
+    print(error)
+"""
+
+
 def test_an_app_that_is_not_installed():
-    with modify_settings(INSTALLED_APPS={"remove": ["django_leasequeue"]}):
-        assert ids() == ["leasequeue.E010"]
+    code = [sys.executable, "-c", WITHOUT_THE_APP]
+    said = subprocess.run(code, capture_output=True, text=True, check=True).stdout
+    assert "add 'django_leasequeue' to INSTALLED_APPS" in said
 
 
 def test_said_once_when_the_backport_asks_as_well():

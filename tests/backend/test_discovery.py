@@ -6,6 +6,7 @@ import sys
 from textwrap import dedent
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from django_leasequeue.backend import discovery
@@ -100,3 +101,12 @@ def test_a_task_and_a_job_type_of_one_name():
 
     with pytest.raises(ImproperlyConfigured, match=r"tests\.backend\.sample\.noop"):
         job(sample.noop.module_path)(lambda: None)
+
+
+def test_modules_that_are_no_list():
+    tasks = {"default": {**OURS["default"], "OPTIONS": {"MODULES": "shop.other"}}}
+    with (
+        pytest.raises(ImproperlyConfigured, match="list of dotted names"),
+        override_settings(TASKS=tasks),
+    ):
+        discovery.discover()

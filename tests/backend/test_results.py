@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from django.test import TestCase, override_settings
 
-from django_leasequeue import cancel, enqueue
+from django_leasequeue import KeyTaken, cancel, enqueue, job
 from django_leasequeue.backend.compat import (
     TaskResultDoesNotExist,
     TaskResultStatus,
     task_backends,
 )
 from django_leasequeue.models import Job
+from django_leasequeue.registry import registry
 from django_leasequeue.testing import expire_lease, run_jobs
 from tests.backend import sample
 from tests.core.arrange import claim_one
@@ -33,7 +34,9 @@ class ResultTests(TestCase):
         with pytest.raises(LookupError):
             old.task.call()
         run_jobs()
-        assert found(result).status == TaskResultStatus.FAILED  # unknown here: dead at once
+        after = found(result)
+        assert after.status == TaskResultStatus.FAILED  # unknown here: dead at once
+        assert [error.exception_class.__name__ for error in after.errors] == ["UnknownJobType"]
 
     def test_a_module_that_was_removed_or_is_broken(self):
         result = sample.noop.enqueue()
@@ -73,9 +76,34 @@ class ResultTests(TestCase):
         assert [error.exception_class.__name__ for error in after.errors] == ["JobExpired"]
 
     def test_a_job_that_is_no_task(self):
-        job = enqueue("report.generate", {"tenant_id": "acme"})
+        other = enqueue("report.generate", {"tenant_id": "acme"})
         with pytest.raises(TaskResultDoesNotExist):
-            task_backends["default"].get_result(str(job.id))
+            task_backends["default"].get_result(str(other.id))
+
+    def test_a_job_of_another_type_with_the_payload_of_a_task(self):
+        @job("other.bridge")
+        def bridge(args, kwargs):
+            return None
+
+        self.addCleanup(registry.remove, "other.bridge")
+        other = bridge.enqueue([1], {})
+        with pytest.raises(TaskResultDoesNotExist):
+            task_backends["default"].get_result(str(other.pk))
+
+    def test_what_another_program_wrote_into_the_payload(self):
+        result = sample.noop.enqueue(1)
+        for odd in ("garbage", 5, [1], {}):
+            Job.objects.update(payload={"args": [1], "kwargs": {}, "run_after": odd})
+            assert found(result).task.run_after is None
+        Job.objects.update(payload={"args": [1], "kwargs": {}, "backend": [1]})
+        with pytest.raises(TaskResultDoesNotExist):
+            found(result)
+
+    def test_a_key_that_a_job_which_is_no_task_has(self):
+        other = enqueue("other.type", key="shared")
+        with pytest.raises(KeyTaken, match="no task") as refused:
+            sample.noop.using(key="shared").enqueue()
+        assert refused.value.job_id == other.pk
 
     def test_a_key_that_is_taken_gives_the_job_that_has_it(self):
         first, second = sample.once_for.enqueue(1), sample.once_for.enqueue(value=1)

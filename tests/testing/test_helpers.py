@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import transaction
@@ -12,6 +12,7 @@ from django_leasequeue.models import Job, JobAttempt, JobEffect
 from django_leasequeue.registry import registry
 from django_leasequeue.testing import (
     SimulatedCrash,
+    advance,
     assert_enqueued,
     assert_not_enqueued,
     capture_jobs,
@@ -62,7 +63,14 @@ def test_assert_enqueued_takes_job_types_and_tasks():
     typed.enqueue(3)
     sample.double.enqueue(4)
     assert_enqueued(typed, payload={"n": 3})
-    assert_enqueued(sample.double, payload={"args": [4], "kwargs": {}})
+    for payload in ({"args": [4], "kwargs": {}}, {"value": 4}):
+        assert_enqueued(sample.double, payload=payload)
+    assert_not_enqueued(sample.double, payload={"value": 5})
+    later = datetime(2099, 1, 1, tzinfo=UTC)
+    sample.double.using(run_after=later).enqueue(value=6)
+    assert_enqueued(sample.double, payload={"value": 6}, count=1)
+    sample.noop.enqueue(1, [2], three=3)
+    assert_enqueued(sample.noop, payload={"args": [1, [2]], "three": 3})
 
 
 def test_capture_jobs():
@@ -97,6 +105,20 @@ def test_freeze_at_a_moment_in_the_past_and_in_the_future():
             assert after.finished_at == clock.now
     with pytest.raises(ValueError, match="time zone"), freeze(datetime(2042, 1, 1)):  # noqa: DTZ001
         pass
+
+
+def test_clocks_inside_of_a_frozen_one():
+    def due():
+        return Job.objects.get(pk=enqueue("t").pk).available_at
+
+    first, second = datetime(2042, 1, 1, tzinfo=UTC), datetime(2043, 1, 1, tzinfo=UTC)
+    with freeze(first):
+        with advance(60):
+            assert due() == first + timedelta(seconds=60)
+        with freeze(second):
+            assert due() == second
+        assert due() == first
+    assert due() < first
 
 
 def test_expire_lease_and_lose_lease_need_a_running_job():
@@ -150,11 +172,3 @@ def test_crash_after_says_when_it_was_not_reached():
         pass
     assert issubclass(SimulatedCrash, BaseException)
     assert not issubclass(SimulatedCrash, Exception)
-
-
-def test_fixtures(queue_clock, captured_jobs):
-    enqueue("t", delay=5)
-    assert len(captured_jobs) == 1
-    assert run_jobs() == []
-    queue_clock.advance(6)
-    assert len(run_jobs()) == 1

@@ -84,6 +84,20 @@ class Common:
         assert all(isinstance(one.error, DatabaseError) for one in ran)
         assert Job.objects.get().status == "dead"
 
+    def test_a_transaction_that_a_handler_left_open_ends_with_its_attempt(self):
+        @job("opens", max_attempts=1)
+        def opens():
+            transaction.atomic().__enter__()
+            report(1)
+            transaction.atomic().__enter__()
+
+        before = len(connection.atomic_blocks), len(connection.savepoint_ids)
+        enqueue("opens")
+        ((after, outcome, _error),) = run_jobs()
+        assert (after.status, outcome) == ("dead", "failed")
+        assert (len(connection.atomic_blocks), len(connection.savepoint_ids)) == before
+        assert not GeneratedReport.objects.exists()
+
     def test_ends_on_purpose(self):
         @job("ends")
         def ends(how):
@@ -110,6 +124,40 @@ class Common:
         enqueue("calls")
         run_jobs()
         assert seen == ["reserved", "next"]
+
+    def test_what_a_handler_in_no_transaction_does_on_commit_is_done_at_once(self):
+        seen = []
+
+        @job("saves", takes_context=True)
+        def saves(context):
+            context.checkpoint({"place": 1})
+            transaction.on_commit(lambda: seen.append("called"))
+            return [context.last_checkpoint, list(seen)]
+
+        enqueue("saves")
+        run_jobs()
+        assert Job.objects.get().result == [{"place": 1}, ["called"]]
+
+    def test_an_on_commit_callback_that_raises_leaves_no_job_unsettled(self):
+        @job("raises", max_attempts=1)
+        def raises():
+            with transaction.atomic():
+                transaction.on_commit(lambda: 1 / 0)
+
+        @job("completes", takes_context=True)
+        def completes(context):
+            with context.complete():
+                transaction.on_commit(lambda: 1 / 0)
+
+        enqueue("raises")
+        enqueue("completes")
+        first, second = run_jobs()
+        assert (first.outcome, first.job.status, type(first.error)) == (
+            "failed",
+            "dead",
+            ZeroDivisionError,
+        )
+        assert (second.outcome, second.job.status, second.error) == ("completed", "done", None)
 
     def test_the_failed_hook_runs(self):
         buried = []
