@@ -76,7 +76,8 @@ class Prune(SubCommand):
 
     def run(self, options: Mapping[str, Any], out: Output) -> int:
         _warn_of_nothing(options, out)
-        with out.progress(options["limit"], "pruned") as under_way:
+        label = "would be pruned" if options["dry_run"] else "pruned"
+        with out.progress(options["limit"], label) as under_way:
             done = _prune(options, under_way.advance)
         if options["json"]:
             out.json({**asdict(done), "dry_run": options["dry_run"]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -27,6 +27,7 @@ class _Standing(NamedTuple):
 
     state: State
     place: Place
+    changed: int
     left_out: Counter[str]
     canary: list[int]
 
@@ -41,6 +42,8 @@ class Chunk:
     left_out: Mapping[int, Reason] = field(default_factory=dict)
     #: The jobs that went first, so far.
     canary: Sequence[int] = ()
+    #: How many jobs the run has changed, whatever process did it.
+    total: int = 0
     #: Nothing was done: the next job is locked by somebody.
     waits: bool = False
 
@@ -80,16 +83,20 @@ def _work(
     if standing.state is State.CANARY:
         limit = min(limit, plan.options.canary - len(standing.canary))
     if standing.state not in (State.CANARY, State.RUNNING) or limit <= 0:
-        return Chunk(standing.state, standing.place, canary=standing.canary)
+        return _nothing(standing)
     for statement in dialect_for(connection).by_index:
         cursor.execute(statement)
     found = find(connection, cursor, plan.wanted, plan.bounds, standing.place, limit, window)
     met = _meet(connection, cursor, found, plan.sources, patient=patient)
     if met.place == standing.place and met.more:
-        return Chunk(standing.state, standing.place, canary=standing.canary, waits=True)
+        return replace(_nothing(standing), waits=True)
     chunk = _change(connection, cursor, plan, standing, met)
     _write(connection, cursor, plan.id, standing.left_out, chunk)
     return chunk
+
+
+def _nothing(standing: _Standing) -> Chunk:
+    return Chunk(standing.state, standing.place, canary=standing.canary, total=standing.changed)
 
 
 def _change(
@@ -109,6 +116,7 @@ def _change(
         changed,
         {**met.left_out, **dict.fromkeys(held, Reason.KEY_HELD)},
         canary=[*standing.canary, *changed] if first else standing.canary,
+        total=standing.changed + len(changed),
     )
 
 
@@ -164,14 +172,14 @@ def _lock_run(connection: BaseDatabaseWrapper, cursor: CursorWrapper, run_id: in
     cursor.execute(
         tagged(
             "bulk",
-            "SELECT state, at_status, at_type, last_id, left_out, canary "
+            "SELECT state, at_status, at_type, last_id, changed, left_out, canary "
             f"FROM leasequeue_bulkrun WHERE id = %s{dialect_for(connection).wait_locked}",
         ),
         [run_id],
     )
-    state, status, job_type, last_id, left_out, canary = cursor.fetchone()
-    place = Place(status, job_type, last_id)
-    return _Standing(State(state), place, Counter(json.loads(left_out)), json.loads(canary))
+    state, *place, changed, left_out, canary = cursor.fetchone()
+    counts = Counter(json.loads(left_out))
+    return _Standing(State(state), Place(*place), changed, counts, json.loads(canary))
 
 
 def _place(connection: BaseDatabaseWrapper, run_id: int) -> Place:

@@ -33,7 +33,8 @@ class Drive:
         self._limit = CHUNK if rate is None else max(1, min(CHUNK, int(rate)))
         self._window = self._limit
         self._began = time.monotonic()
-        self._done = 0
+        #: What the run had changed at that time; other processes may drive it as well.
+        self._before: int | None = None
 
     def to_the_end(self) -> None:
         """Take chunks until the run is over or stops."""
@@ -59,8 +60,7 @@ class Drive:
             return self._await_canary(chunk)
         if chunk.state not in (State.CANARY, State.RUNNING):
             return False
-        self._done += len(chunk.changed)
-        return self._pace()
+        return self._pace(chunk)
 
     def _widen(self, chunk: Chunk) -> None:
         """Look at more jobs at once where few match; never at more than a few thousand."""
@@ -69,12 +69,14 @@ class Drive:
         else:
             self._window = self._limit
 
-    def _pace(self) -> bool:
-        """Wait until the rate allows more; False when the run was ended meanwhile."""
+    def _pace(self, chunk: Chunk) -> bool:
+        """Wait until the run's rate allows more; False when the run was ended meanwhile."""
         rate = self._plan.options.rate
         if rate is None:
             return True
-        due = self._began + self._done / rate
+        if self._before is None:
+            self._before = chunk.total - len(chunk.changed)
+        due = self._began + (chunk.total - self._before) / rate
         while (left := due - time.monotonic()) > 0:
             time.sleep(min(left, _LOOK_SECONDS))
             if self._state() not in (State.CANARY, State.RUNNING):
@@ -87,11 +89,12 @@ class Drive:
             verdict = look(self._connection, chunk.canary)
             if verdict.good:
                 self._leave(State.RUNNING, "")
-                self._began, self._done = time.monotonic(), 0
             elif verdict.good is False or time.monotonic() > until:
                 self._leave(State.STOPPED, verdict.why)
             else:
                 time.sleep(_LOOK_SECONDS)
+        # The wait saves up nothing, whatever process ended it.
+        self._began, self._before = time.monotonic(), chunk.total
         return self._state() is State.RUNNING
 
     def _leave(self, state: State, note: str) -> None:

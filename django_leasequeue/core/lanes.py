@@ -23,6 +23,8 @@ __all__ = ["ALL_QUEUES", "Lane", "Lanes", "as_mark", "due_range", "parse_queues"
 ALL_QUEUES = "*"
 _INDEX = "leasequeue_job_claim"
 _CACHE_SECONDS = 1.0
+#: Finding the lanes takes a quarter of the time at most: there may be thousands of queues.
+_COST = 4.0
 #: Lanes without jobs that are still probed at each poll, so that a new job is found at once.
 _REMEMBERED = 8
 #: What is known of a lane that is no longer looked at is kept for so long.
@@ -74,20 +76,20 @@ class Lanes:
     #: How many jobs the database refused to reserve since this worker's last successful claim.
     refusals: int = 0
     _cache: list[tuple[str, list[Lane]]] = field(default_factory=list)
-    _read_at: float = float("-inf")
+    _due_at: float = float("-inf")
     _states: dict[Lane, _State] = field(default_factory=dict)
     _last: str = ""
 
     def ordered(self, connection: BaseDatabaseWrapper) -> list[Lane]:
         """Return the lanes to look at now, best first."""
         now = time.monotonic()
-        if now - self._read_at >= _CACHE_SECONDS:
+        if now >= self._due_at:
             recent = self._recent()
             self._cache = [
                 (queue, self._with_remembered(queue, lanes, recent.get(queue, [])))
                 for queue, lanes in self._read(connection)
             ]
-            self._read_at = now
+            self._due_at = now + max(_CACHE_SECONDS, _COST * (time.monotonic() - now))
         groups = self._cache
         if self.queues == (ALL_QUEUES,):
             # After the queue last served, not by counting: queues without jobs take no turns.
@@ -121,7 +123,7 @@ class Lanes:
 
     def forget(self) -> None:
         """Look everywhere anew at the next claim, marks and cache put aside."""
-        self._read_at = float("-inf")
+        self._due_at = float("-inf")
         for state in self._states.values():
             state.look_at, state.mark, state.busy = 0.0, None, False
 

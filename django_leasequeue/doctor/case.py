@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from django.apps import apps
+from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model
 
@@ -54,10 +55,26 @@ class Case:
 
     @cached_property
     def tables(self) -> list[str]:
-        """The queue's tables that exist."""
+        """The queue's tables that exist and that the account may read."""
         with self.connection.cursor() as cursor:
-            found = set(self.connection.introspection.table_names(cursor))
+            found = set(self.connection.introspection.table_names(cursor)) - self.unseen
         return [table for table in self.models if table in found]
+
+    @cached_property
+    def unseen(self) -> set[str]:
+        """The queue's tables that the account may not read: whether they exist is not known."""
+        return {table for table in self.models if not self.may_read(table)}
+
+    def may_read(self, table: str) -> bool:
+        """Tell whether the account may read a table, or is told that there is none.
+
+        MySQL and MariaDB do not list what an account has no privilege on.
+        """
+        try:
+            self.ask(f"SELECT 1 FROM {table} WHERE 1 = 0")  # noqa: S608  (a constant's name)
+        except DatabaseError as error:
+            return not self.server.is_denied(self.connection, error)
+        return True
 
     def ask(self, sql: str, *params: Any) -> list[Any]:
         """Return the rows of one reading statement."""

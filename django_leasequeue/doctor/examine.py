@@ -72,7 +72,7 @@ def diagnose(case: Case, diagnoses: Iterable[Diagnosis]) -> Iterator[Finding]:
     for diagnosis in diagnoses:
         subject = diagnosis.__name__.replace("_", " ")
         try:
-            yield from list(diagnosis(case))
+            yield from diagnosis(case)
         except NotPermitted as error:
             yield UNSEEN.found(f"Not looked at: {subject}. It takes {error}.")
         except (DatabaseError, InterfaceError) as error:

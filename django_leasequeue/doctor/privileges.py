@@ -33,7 +33,7 @@ TOO_MANY = Kind(
 
 def privileges(case: Case) -> Iterator[Finding]:
     """The account lacks what a worker needs, or may delete jobs, which no worker does."""
-    existing = set(case.tables)
+    existing = {*case.tables, *case.unseen}
     missing, deletes = [], []
     for table, needed in NEEDED.items():
         held = case.server.privileges(case.connection, table) if table in existing else None

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Model, UniqueConstraint
 
-from django_leasequeue.core.inspection.server import Column
+from django_leasequeue.core.inspection.server import Column, NotPermitted
 from django_leasequeue.doctor.case import Case
 from django_leasequeue.doctor.findings import Finding, Kind
 from django_leasequeue.fields import ExactCharField, HexField, TokenField, UtcDateTimeField
@@ -38,6 +38,8 @@ _OWN_TYPES = (ExactCharField, HexField, TokenField, UtcDateTimeField)
 
 def migrations(case: Case) -> Iterator[Finding]:
     """Migrations of the queue have not been applied."""
+    if not case.may_read("django_migrations"):
+        raise NotPermitted("SELECT on django_migrations")
     loader = MigrationLoader(case.connection)
     pending = sorted(
         name
@@ -50,7 +52,7 @@ def migrations(case: Case) -> Iterator[Finding]:
 
 def columns(case: Case) -> Iterator[Finding]:
     """Tables or columns are missing."""
-    missing = sorted(set(case.models) - set(case.tables))
+    missing = sorted(set(case.models) - set(case.tables) - case.unseen)
     for table in case.tables:
         with case.connection.cursor() as cursor:
             description = case.connection.introspection.get_table_description(cursor, table)
@@ -59,6 +61,8 @@ def columns(case: Case) -> Iterator[Finding]:
         missing += [f"{table}.{one.column}" for one in fields if one.column not in found]
     if missing:
         yield MISSING.found(f"Missing tables or columns: {', '.join(missing)}.")
+    if case.unseen:
+        raise NotPermitted(f"SELECT on {', '.join(sorted(case.unseen))} to look at these")
 
 
 def types(case: Case) -> Iterator[Finding]:

@@ -10,8 +10,9 @@ from django.db import transaction
 
 from django_leasequeue import cancel, enqueue
 from django_leasequeue.core.bulk import cancel_many, cancel_run, go_on, requeue_many, start
+from django_leasequeue.core.bulk_chunk import take_chunk
 from django_leasequeue.core.bulk_filter import JobFilter
-from django_leasequeue.core.bulk_plan import Options
+from django_leasequeue.core.bulk_plan import Options, Plan, State
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.models import BulkRun, DeadGroup, Job
@@ -252,19 +253,57 @@ def test_a_locked_job_is_waited_for_then_left_out(connection, second_connection)
     assert statuses(ids) == ["ready", "ready", "dead", "ready", "ready"]
 
 
-def test_rate(monkeypatch):
-    bury(25)
-    clock = [100.0]
-    monkeypatch.setattr("django_leasequeue.core.bulk_drive.time.monotonic", lambda: clock[0])
+@pytest.fixture
+def clock(monkeypatch):
+    """The drive's clock, which its sleeps alone move."""
+    now = [100.0]
+    monkeypatch.setattr("django_leasequeue.core.bulk_drive.time.monotonic", lambda: now[0])
     monkeypatch.setattr(
-        "django_leasequeue.core.bulk_drive.time.sleep", lambda s: clock.append(clock.pop() + s)
+        "django_leasequeue.core.bulk_drive.time.sleep", lambda s: now.append(now.pop() + s)
     )
+    return now
+
+
+def test_rate(clock):
+    bury(25)
     heard = []
     row = requeue_many(
         JobFilter(), rate=10, told=lambda chunk: heard.append((clock[0], len(chunk.changed)))
     )
     assert heard == [(100.0, 10), (pytest.approx(101.0), 10), (pytest.approx(102.0), 5)]
     assert row.changed == 25
+
+
+def test_rate_of_a_run_that_two_processes_drive(connection, clock):
+    """It is the run's: what another process has done counts, too."""
+    bury(40)
+    begun = start("requeue", JobFilter(), Options(rate=10))
+    heard = []
+
+    def told(chunk):
+        heard.append(clock[0])
+        if len(heard) == 1:
+            take_chunk(connection, Plan.of(begun), 10, 10, patient=True)
+
+    assert go_on(begun.pk, told=told).changed == 40
+    # What the other has done is known with the next chunk.
+    assert heard == [pytest.approx(at) for at in (100.0, 101.0, 103.0)]
+
+
+def test_a_wait_for_those_that_go_first_saves_up_nothing(clock):
+    """Nor when another process has found that they are done."""
+    bury(25)
+    begun = start("requeue", JobFilter(), Options(rate=10, canary=5))
+    heard = []
+
+    def told(chunk):
+        heard.append(clock[0])
+        if len(heard) == 1:
+            clock[0] += 60
+            BulkRun.objects.update(state=State.RUNNING)
+
+    assert go_on(begun.pk, told=told).changed == 25
+    assert heard == [pytest.approx(at) for at in (100.0, 160.0, 161.0)]
 
 
 @pytest.mark.leaves_reserved
