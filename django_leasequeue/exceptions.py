@@ -23,6 +23,7 @@ __all__ = [
     "Reject",
     "RejectedJob",
     "Retry",
+    "ScheduleError",
     "Skip",
     "Snooze",
     "UnknownJobType",
@@ -59,6 +60,10 @@ class UnknownJobType(RejectedJob):
 
 class EnqueueError(LeaseQueueError, ValueError):
     """The job was refused before anything was written; the message says what to change."""
+
+
+class ScheduleError(LeaseQueueError, ValueError):
+    """The schedule was refused before anything was written; the message says what to change."""
 
 
 class KeyTaken(EnqueueError):

@@ -77,12 +77,22 @@ def values_row(dialect: Dialect, request: Request) -> tuple[str, list[Any]]:
     ]
 
 
+def _origin(dialect: Dialect, request: Request) -> tuple[str, str, list[Any]]:
+    """Return the columns, the SQL and the parameters that only a schedule's job has."""
+    if not request.schedule:
+        return "", "", []
+    tick, params = moment_sql(dialect, request.tick_at, "NULL")
+    return ", schedule, tick_at", f", %s, {tick}", [request.schedule, *params]
+
+
 def insert_one(connection: BaseDatabaseWrapper, request: Request) -> tuple[int, bool]:
     """Insert one job; return its id and True, or the id of the job that has its key and False."""
     connection.ensure_connection()
     dialect = dialect_for(connection)
     shape, params = values_row(dialect, request)
-    insert = f"INSERT INTO leasequeue_job ({COLUMNS}) VALUES {shape}"
+    columns, values, origin = _origin(dialect, request)
+    insert = f"INSERT INTO leasequeue_job ({COLUMNS}{columns}) VALUES {shape[:-1]}{values})"
+    params += origin
     with connection.cursor() as cursor:
         # A duplicate that InnoDB meets at an INSERT is locked until the caller commits, and so is
         # the gap before it, where other producers insert: only a race may get that far.

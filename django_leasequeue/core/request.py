@@ -94,6 +94,9 @@ class Request:
     payload_version: int = 1
     context: str = field(default="{}", repr=False)
     signature: str = ""
+    #: The schedule that it is a job of, and the tick, None for one made by hand.
+    schedule: str = ""
+    tick_at: datetime | None = None
 
     @property
     def identity(self) -> Identity:

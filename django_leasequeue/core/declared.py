@@ -1,0 +1,138 @@
+"""Schedules declared in code: brought into the database when a worker starts.
+
+An operator's pause stays. What a declaration says is written by whichever worker starts last, so
+in a rolling deploy the new version's word stands; a schedule that no running code declares is left
+in the table, and ticks no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.periodic import database_now, next_tick, quoted
+from django_leasequeue.core.transaction import ask, marks, run, tagged
+from django_leasequeue.declaration import Declaration
+
+__all__ = ["sync_declared"]
+
+_RULE = ("cron", "every", "timezone")
+_COLUMNS = ("job_type", "queue_name", "priority", "key", "catch_up", *_RULE)
+
+
+def sync_declared(connection: BaseDatabaseWrapper, declared: Sequence[Declaration]) -> list[str]:
+    """Insert or update the schedules of these job types; return the names of what changed.
+
+    A new one and one whose rule changed tick next on their grid, never at once. A schedule of the
+    same name that an operator has made is the operator's. Raises what the database raises, and
+    CommitUnknown: it may be called again.
+    """
+    if not declared:
+        return []
+    names = sorted(kind.name for kind in declared)
+    sql = (
+        f"SELECT name, declared_in_code, {quoted(connection, _COLUMNS)} FROM leasequeue_schedule "
+        f"WHERE name IN ({marks(names)})"
+    )
+    known = {
+        name: (bool(ours), row) for name, ours, *row in ask(connection, tagged("tick", sql), names)
+    }
+    changed = []
+    for kind in sorted(declared, key=lambda kind: kind.name):
+        wanted = _wanted(kind)
+        ours, row = known.get(kind.name, (True, None))
+        if ours and row != list(wanted.values()):
+            _write(connection, kind, wanted, new=row is None)
+            changed.append(kind.name)
+    return changed
+
+
+def _wanted(kind: Declaration) -> dict[str, Any]:
+    rule = kind.rule
+    assert rule is not None  # noqa: S101  (the caller has chosen those that have one)
+    return {
+        "job_type": kind.name,
+        "queue_name": kind.queue,
+        "priority": kind.priority,
+        "key": kind.key if isinstance(kind.key, str) else "",
+        "catch_up": kind.catch_up,
+        "cron": rule.cron,
+        "every": rule.every,
+        "timezone": rule.timezone,
+    }
+
+
+def _write(
+    connection: BaseDatabaseWrapper, kind: Declaration, wanted: dict[str, Any], *, new: bool
+) -> None:
+    try:
+        run(
+            connection,
+            lambda cursor: (_insert if new else _update)(connection, cursor, kind, wanted),
+        )
+    except IntegrityError as error:
+        if not dialect_for(connection).is_duplicate(error):
+            raise  # else another worker that starts has just done it
+
+
+def _insert(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    kind: Declaration,
+    wanted: dict[str, Any],
+) -> None:
+    dialect, rule = dialect_for(connection), kind.rule
+    assert rule is not None  # noqa: S101  (as above)
+    following = next_tick(rule, database_now(connection), None)
+    columns = ("name", "declared_in_code", "next_tick", *wanted)
+    cursor.execute(
+        tagged(
+            "tick",
+            f"INSERT INTO leasequeue_schedule ({quoted(connection, columns)}) "
+            f"VALUES ({marks(columns)})",
+        ),
+        [kind.name, True, dialect.time_param(following), *wanted.values()],
+    )
+
+
+def _update(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    kind: Declaration,
+    wanted: dict[str, Any],
+) -> None:
+    """Write what the code says; with another rule, the next tick is planned afresh."""
+    dialect, rule = dialect_for(connection), kind.rule
+    assert rule is not None  # noqa: S101  (as above)
+    cursor.execute(
+        tagged(
+            "tick",
+            f"SELECT {', '.join(_RULE)}, {dialect.select_time('last_tick')} "
+            f"FROM leasequeue_schedule WHERE name = %s{dialect.wait_locked}",
+        ),
+        [kind.name],
+    )
+    found = cursor.fetchone()
+    if found is None:
+        return  # deleted meanwhile; the next start makes it anew
+    changes, params = (
+        [f"{quoted(connection, [name])} = %s" for name in wanted],
+        list(wanted.values()),
+    )
+    if tuple(found[:-1]) != (rule.cron, rule.every, rule.timezone):
+        changes.append("next_tick = %s")
+        following = next_tick(rule, database_now(connection), dialect.as_utc(found[-1]))
+        params.append(dialect.time_param(following))
+    cursor.execute(
+        tagged(
+            "tick",
+            f"UPDATE leasequeue_schedule SET {', '.join(changes)}, updated_at = {dialect.stamp} "
+            "WHERE name = %s AND declared_in_code = %s",
+        ),
+        [*params, kind.name, True],
+    )
