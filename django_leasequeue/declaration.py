@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from django.conf import settings
+
 from django_leasequeue.codec import masked
 from django_leasequeue.exceptions import RejectedJob, UnknownJobType
+from django_leasequeue.grid import Rule
 from django_leasequeue.retry import Backoff
 from django_leasequeue.signatures import Signature, handler_signature, parameters_of
 
@@ -84,6 +88,21 @@ class Declaration:
     key_until: KeyUntil = "forever"
     version: int = 1
     upcast: Upcast | None = None
+    every: float | timedelta | None = None
+    cron: str | None = None
+    timezone: str | None = None
+    catch_up: str = "latest"
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        """When its schedule ticks, None without `every` and `cron`; raises ScheduleError.
+
+        Without a `timezone` a cron expression is in the project's TIME_ZONE.
+        """
+        if self.every is None and self.cron is None:
+            return None
+        zone = self.timezone or ("UTC" if self.cron is None else settings.TIME_ZONE)
+        return Rule.of(cron=self.cron, every=self.every, timezone=zone)
 
     @cached_property
     def signature(self) -> Signature:

@@ -22,11 +22,15 @@ from django_leasequeue.retry import Backoff, Exponential, Fixed, Linear
 
 __all__ = ["declare_jobs", "parse_jobs"]
 
-_KEYS = {"name", "handler", "queue", "retry", "timeout"}
+_TIMES = ("every", "cron", "timezone", "catch_up")
+_KEYS = {"name", "handler", "queue", "retry", "timeout", *_TIMES}
 _RETRY_KEYS = {"max", "strategy", "base", "delay", "jitter"}
 _INHERITED = ("retry", "timeout")
 _MAX_ATTEMPTS = 3
-_POLICY = [item.name for item in fields(Declaration) if item.name not in ("handler", "name")]
+# A schedule belongs to the name that it is declared with: under another one it would tick twice.
+_POLICY = [
+    item.name for item in fields(Declaration) if item.name not in ("handler", "name", *_TIMES)
+]
 
 
 def declare_jobs(jobs: Any, registry: Registry) -> None:
@@ -96,7 +100,9 @@ def _declaration(
     _refuse_unknown(place, entry, _KEYS)
     entry = {**defaults, **entry}
     handler, policy = _handler(place, entry.get("handler", entry["name"]))
-    said: dict[str, Any] = {key: entry[key] for key in ("queue", "timeout") if key in entry}
+    said: dict[str, Any] = {
+        key: entry[key] for key in ("queue", "timeout", *_TIMES) if key in entry
+    }
     said |= _retry(place, entry.get("retry"))
     try:
         return Declaration(handler, entry["name"], **{**policy, **said}), place

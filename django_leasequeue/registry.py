@@ -14,6 +14,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from django_leasequeue.codec import clean_text
 from django_leasequeue.declaration import Declaration
+from django_leasequeue.exceptions import RejectedJob, ScheduleError
+from django_leasequeue.grid import checked_catch_up
 from django_leasequeue.signatures import parameters_of
 
 __all__ = ["Declaration", "Registry", "registry"]
@@ -118,7 +120,7 @@ def _reason_to_refuse(job_type: Declaration) -> str:
     for check in (_check_names, _check_class, _check_parameters, _check_numbers, _check_callables):
         if reason := check(job_type):
             return reason
-    return _check_key(job_type) or _check_version(job_type)
+    return _check_key(job_type) or _check_version(job_type) or _check_schedule(job_type)
 
 
 def _is_name(value: object, longest: int) -> bool:
@@ -212,6 +214,22 @@ def _check_version(job_type: Declaration) -> str:
         return "upcast must be a function (payload, from_version) that returns a payload"
     if job_type.version == 1:
         return "upcast is for payloads of earlier versions: version must be above 1"
+    return ""
+
+
+def _check_schedule(job_type: Declaration) -> str:
+    try:
+        checked_catch_up(job_type.catch_up)
+        if job_type.rule is None:
+            alone = job_type.timezone is not None or job_type.catch_up != "latest"
+            return "timezone and catch_up need every or cron" if alone else ""
+        job_type.arguments({})
+    except ScheduleError as error:
+        return str(error)
+    except RejectedJob:
+        return "a tick has no payload, so with every or cron each parameter needs a default"
+    if isinstance(job_type.key, str) and job_type.key_until == "forever":
+        return "with every or cron its key must have key_until='finished', or one tick is all"
     return ""
 
 

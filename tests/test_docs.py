@@ -23,7 +23,7 @@ from django_leasequeue import Exponential, Fixed, JobContext, Linear, codec
 from django_leasequeue.cli.parsing import SubParser
 from django_leasequeue.cli.worker import add_worker_arguments
 from django_leasequeue.conf import BOUNDS, MIN_KEY_LENGTH, Conf
-from django_leasequeue.core import bury, recover, resign, sealing
+from django_leasequeue.core import bury, recover, resign, sealing, ticking
 from django_leasequeue.core.clock import RandomKey, UtcNow
 from django_leasequeue.core.request import build_request
 from django_leasequeue.doctor import configuration, diagnoses
@@ -281,6 +281,8 @@ def kinds_of_findings() -> Iterator[Kind]:
         ("signing.md", f"at least {MIN_KEY_LENGTH} characters"),
         ("signing.md", f"in batches of {resign._BATCH}"),
         ("worker.md", f"{recover.BATCH} leases at a time"),
+        ("schedules.md", f"at most {ticking.MISSED:g} seconds late is not missed"),
+        ("schedules.md", f"up to {ticking.BATCH} in a transaction"),
         ("worker.md", f"one at a time, its lease renewed, {bury.MAX_TRIES} tries each"),
     ],
 )

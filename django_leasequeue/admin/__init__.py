@@ -1,4 +1,4 @@
-"""Jobs and queues in Django's admin: see, find, requeue, cancel, pause.
+"""Jobs, queues and schedules in Django's admin: see, find, requeue, cancel, pause, plan.
 
 Nothing else in the package imports this one, so a project without `django.contrib.admin` loads.
 The classes serve a custom AdminSite as well: `site.register(Job, JobAdmin)`.
@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from django_leasequeue.admin.jobs import JobAdmin
 from django_leasequeue.admin.queues import QueueAdmin
+from django_leasequeue.admin.schedules import ScheduleAdmin
 
-__all__ = ["JobAdmin", "QueueAdmin"]
+__all__ = ["JobAdmin", "QueueAdmin", "ScheduleAdmin"]

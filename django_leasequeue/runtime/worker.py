@@ -52,6 +52,7 @@ from django_leasequeue.runtime.renewer import Renewer
 from django_leasequeue.runtime.settlements import Settlements, ack_of, log_settled
 from django_leasequeue.runtime.shutdown import Shutdown
 from django_leasequeue.runtime.slots import UNSTARTED
+from django_leasequeue.runtime.ticking import Ticking
 from django_leasequeue.runtime.wakeup import Wakeup
 from django_leasequeue.signals import worker_started, worker_stopped
 from django_leasequeue.statuses import Status
@@ -100,6 +101,7 @@ class Worker:
         self.settlements = Settlements()
         self.burials = Burials(self.name, lease, self.holds)
         self.recovery = Recovery(lease)
+        self.ticking = Ticking(self.name, once=self.options.drain)
         self.outage = Outage(get_conf().DATABASE_OUTAGE_LIMIT)
         self.poll = Poll(self.options.poll_min, self.options.poll_max)
         self.renewer = Renewer(
@@ -278,10 +280,12 @@ class Worker:
         self.recovery.run_if_due(
             self.connection, lambda: self.shutdown.stopping, self._on_recovered
         )
+        if self.ticking.run_if_due(self.connection, lambda: self.shutdown.stopping):
+            self.intake.forget()
         wait = self._take_in()
         self._look_after_crew()
         self._settle()
-        return self._at_limit(wait)
+        return self._at_limit(wait and min(wait, self.ticking.seconds_left()))
 
     def _look_after_crew(self) -> None:
         """Collect what has ended and keep time limits; asks no database."""

@@ -7,25 +7,30 @@ leave none reserved, and never commit an effect twice or without `done`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.utils import timezone
 
-from django_leasequeue import enqueue, enqueue_many
+from django_leasequeue import add_schedule, enqueue, enqueue_many
 from django_leasequeue.core import attempts, reading
 from django_leasequeue.core import transaction as core_transaction
 from django_leasequeue.core.lease import renew
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, settle
-from django_leasequeue.models import Job
+from django_leasequeue.core.ticking import tick
+from django_leasequeue.grid import Rule
+from django_leasequeue.models import Job, Schedule
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
 from reports.models import GeneratedReport
 from tests.core.arrange import expire, write
 from tests.faults import broken, broken_everywhere, codes_for
 from tests.field.sweep import LEASE, PLAIN, Case, Round, Sweep
+from tests.waiting import wait_until
 
 Act = Callable[[], object]
 CODES = codes_for(connections["default"])
@@ -171,6 +176,23 @@ def run_handler(now: Round, job_type: str) -> Act:
     return lambda: now.run(job)
 
 
+def ticking(now: Round) -> Act:
+    """Each of three ticks has its job in the end, and none has two."""
+    now.ends = ["done"] * 3
+    schedule = add_schedule(now.queue, PLAIN, every=86_400, catch_up="all", queue=now.queue)
+    first = Rule.of(every=86_400).after(timezone.now() - timedelta(days=3))
+    Schedule.objects.filter(pk=schedule.pk).update(next_tick=first)
+
+    def taken() -> object:
+        """The row of a session that is just ending is locked: the next pass is a second later."""
+        return tick(now.connection, schedule.pk) or Schedule.objects.get(pk=schedule.pk).last_tick
+
+    def act() -> None:
+        wait_until(taken)
+
+    return act
+
+
 CONTROL: list[Case] = [claiming, renewing, settling, recovering]
 EFFECTS: list[Case] = [completing, completing_atomically]
 ENQUEUE: list[Case] = [
@@ -180,6 +202,7 @@ ENQUEUE: list[Case] = [
     enqueueing_a_replacement,
     enqueueing_many,
     enqueueing_in_a_transaction,
+    ticking,
 ]
 
 

@@ -164,7 +164,10 @@ def test_what_is_declared_at_the_handler_holds_where_the_entry_is_silent():
         ({"name": f"{HERE}.nothing"}, r"cannot be imported: ImportError"),
         ({"name": f"{HERE}.not_callable"}, "is no function and no class"),
         ({"name": f"{HERE}.NeedsArguments"}, "__init__ must need no arguments"),
-        ({"name": PLAIN, "retries": 3}, r"unknown key 'retries'\. Known: handler, name, queue"),
+        (
+            {"name": PLAIN, "retries": 3},
+            r"unknown key 'retries'\. Known: catch_up, cron, every, handler",
+        ),
         ({"name": PLAIN, "retry": {"maximum": 3}}, "retry: unknown key 'maximum'"),
         ({"name": PLAIN, "retry": "5"}, "retry must be an object"),
         ({"name": PLAIN, "retry": True}, "retry must be an object"),

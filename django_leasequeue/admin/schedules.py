@@ -1,0 +1,164 @@
+"""The schedules: add, edit, enable, disable, run now, and a look at the ticks to come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from django_leasequeue.admin import display
+from django_leasequeue.admin.base import OperatorAdmin
+from django_leasequeue.admin.schedule_form import ScheduleForm
+from django_leasequeue.conf import get_conf
+from django_leasequeue.core import schedules
+from django_leasequeue.exceptions import ScheduleError
+from django_leasequeue.models import Schedule
+from django_leasequeue.registry import registry
+
+__all__ = ["ScheduleAdmin"]
+
+_EDITED = ("payload", "queue_name", "priority", "key", "cron", "every", "timezone", "catch_up")
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(OperatorAdmin[Schedule]):
+    """All writes go through the core; what code declares is shown, and can be paused and run."""
+
+    list_display = ("name", "job_type", "rule", "enabled", "next", "last", "declared_in_code")
+    list_filter = ("enabled", "declared_in_code")
+    search_fields = ("name", "job_type")
+    ordering = ("name",)
+    form = ScheduleForm
+    actions = ("enable", "disable", "run_now")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.may(request, "add", Schedule)
+
+    def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        return self.may(request, "change", Schedule) and not (obj and obj.declared_in_code)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        return self.may(request, "delete", Schedule)
+
+    def get_fields(self, request: HttpRequest, obj: Schedule | None = None) -> list[Any]:
+        if obj is None:
+            return ["name", "job_type", *_EDITED]
+        edited = list(_EDITED)
+        if not self.has_change_permission(request, obj):
+            edited[0] = "payload_text"
+        return ["name", "job_type", *edited, "enabled", "preview", "last", "declared_in_code"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> list[str]:
+        if obj is None:
+            return []
+        shown = ["name", "enabled", "preview", "last", "declared_in_code"]
+        may_edit = self.has_change_permission(request, obj)
+        return shown if may_edit else self.get_fields(request, obj)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"timezone": settings.TIME_ZONE, **super().get_changeform_initial_data(request)}
+
+    def save_model(
+        self, request: HttpRequest, obj: Schedule, form: ModelForm[Schedule], change: bool
+    ) -> None:
+        """Write what the form has checked, and tell when it ticks next."""
+        values = dict(vars(form)["checked"])
+        values["queue"] = values.pop("queue_name")
+        using = get_conf().DATABASE
+        if change:
+            saved = schedules.edit_schedule(obj.name, using=using, **values)
+        else:
+            saved = schedules.add_schedule(obj.name, using=using, **values)
+        vars(obj).update(vars(saved))
+        ticks = ", ".join(map(_in_zone, schedules.next_ticks(saved, using=using)))
+        self.message_user(request, gettext("Next ticks: %s.") % ticks, messages.INFO)
+
+    @admin.action(permissions=["change"], description=_("Enable selected schedules"))
+    def enable(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        """Let the selected schedules tick again."""
+        count = self._each(request, queryset, schedules.enable_schedule, "Enabled")
+        done = ngettext("%d schedule was enabled.", "%d schedules were enabled.", count) % count
+        self.message_user(request, done, messages.SUCCESS if count else messages.WARNING)
+
+    @admin.action(permissions=["change"], description=_("Disable selected schedules"))
+    def disable(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        """Let the selected schedules tick no more."""
+        count = self._each(request, queryset, schedules.disable_schedule, "Disabled")
+        done = ngettext("%d schedule was disabled.", "%d schedules were disabled.", count) % count
+        self.message_user(request, done, messages.SUCCESS if count else messages.WARNING)
+
+    @admin.action(permissions=["change"], description=_("Run selected schedules now"))
+    def run_now(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        """Enqueue the job of each selected schedule, besides its ticks."""
+
+        def run(name: str, using: str | None) -> bool:
+            return schedules.run_schedule(name, using=using).created
+
+        count = self._each(request, queryset, run, "Run now")
+        done = ngettext("%d job was enqueued.", "%d jobs were enqueued.", count) % count
+        self.message_user(request, done, messages.SUCCESS if count else messages.WARNING)
+
+    def _each(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Schedule],
+        operation: Callable[..., bool],
+        message: str,
+    ) -> int:
+        """Do it to each, say what could not be done, and return how many were changed."""
+        changed = []
+        for schedule in queryset:
+            try:
+                if operation(schedule.name, using=queryset.db):
+                    changed.append(schedule)
+            except ScheduleError as error:
+                self.message_user(request, f"{schedule.name}: {error}", messages.ERROR)
+        self.log(request, changed, message)
+        return len(changed)
+
+    @admin.display(description=_("ticks"))
+    def rule(self, schedule: Schedule) -> str:
+        """Show the interval, or the cron expression with its zone."""
+        if schedule.every is not None:
+            return gettext("every %g s") % schedule.every
+        return f"{schedule.cron} ({schedule.timezone})"
+
+    @admin.display(description=_("next tick"), ordering="next_tick")
+    def next(self, schedule: Schedule) -> str:
+        """Show when it ticks next; nothing while it is disabled."""
+        return display.moment(schedule.next_tick)
+
+    @admin.display(description=_("last tick"))
+    def last(self, schedule: Schedule) -> str:
+        """Show its last tick."""
+        return display.moment(schedule.last_tick)
+
+    @admin.display(description=_("payload"))
+    def payload_text(self, schedule: Schedule) -> str | SafeString:
+        """Show the payload without what its job type declares as sensitive."""
+        declaration = registry.get(schedule.job_type)
+        data = declaration.masked(schedule.payload) if declaration else schedule.payload
+        return display.block(str(data))
+
+    @admin.display(description=_("next ticks, if enabled"))
+    def preview(self, schedule: Schedule) -> str | SafeString:
+        """Show the next five ticks in the schedule's zone, or what is wrong with it."""
+        try:
+            ticks = schedules.next_ticks(schedule, using=get_conf().DATABASE)
+        except ScheduleError as error:
+            return str(error)
+        return format_html_join("", "<div>{}</div>", ((_in_zone(tick),) for tick in ticks))
+
+
+def _in_zone(tick: datetime) -> str:
+    return f"{tick:%Y-%m-%d %H:%M:%S %Z}"

@@ -1,0 +1,97 @@
+"""Ticking in the worker's loop: on time to the next tick, at one statement a second when idle."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue.core.declared import sync_declared
+from django_leasequeue.core.ticking import Ticked, due_schedules, seconds_to_next, tick
+from django_leasequeue.events import log_event
+from django_leasequeue.registry import registry
+from django_leasequeue.runtime.clock import ticks
+
+__all__ = ["Ticking"]
+
+#: How long a schedule that an operator has made or enabled may be overlooked.
+_LOOK = 1.0
+#: A rival holds the row, or the two clocks differ by a little.
+_SHORTEST = 0.01
+#: What is due after so many seconds of one pass waits for the next.
+_PASS = 0.2
+
+
+class Ticking:
+    """Brings the declared schedules into the database at first, then takes what is due.
+
+    With `once` that is all: a draining worker takes what is due when it starts.
+    """
+
+    def __init__(self, worker: str, *, once: bool = False) -> None:
+        self._worker = worker
+        self._once = once
+        self._declared = [kind for kind in registry if kind.rule is not None]
+        self._names = frozenset(kind.name for kind in self._declared)
+        self._synced = False
+        self._due = 0.0
+
+    def seconds_left(self) -> float:
+        """Return how long the loop may wait before the next look."""
+        return max(0.0, self._due - ticks())
+
+    def run_if_due(self, connection: BaseDatabaseWrapper, stopping: Callable[[], bool]) -> bool:
+        """Take what is due, if it is time to look; tell whether jobs were enqueued."""
+        if ticks() < self._due:
+            return False
+        if not self._synced:
+            sync_declared(connection, self._declared)
+            self._synced = True
+        left = seconds_to_next(connection, self._names)
+        taken: list[Ticked] = []
+        if left is not None and left <= 0:
+            taken = self._take(connection, stopping)
+            left = seconds_to_next(connection, self._names)
+        ended = self._once and not (taken and left is not None and left <= 0)
+        self._due = float("inf") if ended else ticks() + self._pause(left)
+        return any(ticked.job_id is not None for ticked in taken)
+
+    def _take(self, connection: BaseDatabaseWrapper, stopping: Callable[[], bool]) -> list[Ticked]:
+        """Take what is due, for a bounded time: handlers have to be looked after meanwhile."""
+        taken: list[Ticked] = []
+        until = ticks() + _PASS
+        for number in due_schedules(connection, self._names):
+            if stopping() or ticks() > until:
+                break
+            ticked = tick(connection, number)
+            self._log(ticked)
+            taken += ticked
+        return taken
+
+    @staticmethod
+    def _pause(left: float | None) -> float:
+        return _LOOK if left is None else max(_SHORTEST, min(_LOOK, left))
+
+    def _log(self, taken: list[Ticked]) -> None:
+        for ticked in taken:
+            if ticked.error:
+                log_event(
+                    "schedule_refused",
+                    level=logging.ERROR,
+                    worker=self._worker,
+                    schedule=ticked.schedule,
+                    job_type=ticked.job_type,
+                    error=ticked.error,
+                )
+                continue
+            log_event(
+                "schedule_ticked",
+                worker=self._worker,
+                schedule=ticked.schedule,
+                job_id=ticked.job_id,
+                job_type=ticked.job_type,
+                queue=ticked.queue,
+                tick_at=ticked.tick_at.isoformat() if ticked.tick_at else None,
+                late_ms=round(ticked.late * 1000),
+            )

@@ -1,0 +1,145 @@
+"""The admin's schedules: what is saved and refused, the preview, the actions, who may."""
+
+from __future__ import annotations
+
+from html import unescape
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import Client
+
+from django_leasequeue import add_schedule, job
+from django_leasequeue.models import Job, Schedule
+from django_leasequeue.registry import registry
+from tests.test_admin import act, logged_in, text, user_with
+
+PAGES = "/admin/leasequeue/schedule/"
+FORM = {
+    "name": "nightly",
+    "job_type": "some.type",
+    "payload": '{"n": 1}',
+    "queue_name": "",
+    "priority": "",
+    "key": "",
+    "cron": "30 2 * * *",
+    "every": "",
+    "timezone": "America/New_York",
+    "catch_up": "latest",
+}
+
+
+@pytest.fixture
+def operator(queue_db) -> Client:
+    return logged_in(User.objects.create_superuser("root", password="x"))
+
+
+def post(client: Client, where: str, **changes: str) -> str:
+    return unescape(text(client.post(f"{PAGES}{where}/", {**FORM, **changes}, follow=True)))
+
+
+def test_adding_shows_the_next_ticks(operator):
+    page = post(operator, "add")
+    row = Schedule.objects.get()
+    assert (row.name, row.payload, row.cron, row.queue_name) == (
+        "nightly",
+        {"n": 1},
+        "30 2 * * *",
+        "default",
+    )
+    assert row.next_tick is not None
+    assert page.count("02:30:00 E") == 5 or "03:00:00 EDT" in page
+    entry = LogEntry.objects.get()
+    assert entry.object_id == str(row.pk)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"cron": "0 0 30 2 *"}, "bad day-of-month"),
+        ({"cron": ""}, "either cron or every"),
+        ({"every": "60"}, "either cron or every"),
+        ({"cron": "", "every": "0.5"}, "every is from 1 s"),
+        ({"timezone": "Mars"}, "no time zone 'Mars'"),
+        ({"payload": "[1]"}, "it must be a dict"),
+        ({"payload": "{"}, "Enter a valid JSON."),
+        ({"priority": "101"}, "priority"),
+        ({"catch_up": "some"}, "Select a valid choice"),
+        ({"name": "taken"}, "There is a schedule of this name already."),
+    ],
+)
+def test_what_is_refused_is_said(operator, changes, says):
+    add_schedule("taken", "some.type", every=60)
+    assert says in post(operator, "add", **changes)
+    assert Schedule.objects.count() == 1
+
+
+def test_editing(operator):
+    row = add_schedule("nightly", "some.type", every=60, key="k")
+    page = text(operator.get(f"{PAGES}{row.pk}/change/"))
+    assert page.count(":00 UTC</div>") == 5
+    post(operator, f"{row.pk}/change", cron="@daily", key="", queue_name="q")
+    row.refresh_from_db()
+    assert (row.cron, row.every, row.key, row.queue_name) == ("0 0 * * *", None, "", "q")
+    assert (row.timezone, row.payload) == ("America/New_York", {"n": 1})
+    assert "bad minute" in post(operator, f"{row.pk}/change", cron="61 * * * *")
+    assert "no time zone" in post(operator, f"{row.pk}/change", timezone="x")
+
+
+def test_a_name_and_a_declaration_stay(operator):
+    row = add_schedule("a", "some.type", every=60)
+    post(operator, f"{row.pk}/change", name="b")
+    assert Schedule.objects.get().name == "a"
+    Schedule.objects.update(declared_in_code=True)
+    assert operator.post(f"{PAGES}{row.pk}/change/", FORM).status_code == 403
+    assert "02:30" in text(operator.get(f"{PAGES}{row.pk}/change/"))
+
+
+def test_the_actions(operator):
+    rows = [add_schedule(name, "some.type", every=60).pk for name in ("a", "b")]
+    assert act(operator, "disable", rows, where=PAGES) == "2 schedules were disabled."
+    assert not Schedule.objects.filter(enabled=True).exists()
+    assert act(operator, "enable", rows[:1], where=PAGES) == "1 schedule was enabled."
+    assert act(operator, "enable", rows[:1], where=PAGES) == "0 schedules were enabled."
+    assert act(operator, "run_now", rows, where=PAGES) == "2 jobs were enqueued."
+    assert set(Job.objects.values_list("schedule", "tick_at")) == {("a", None), ("b", None)}
+    assert LogEntry.objects.count() == 5
+
+
+def test_a_spoiled_row_is_shown_and_told(operator):
+    row = add_schedule("a", "some.type", every=60, enabled=False)
+    Schedule.objects.update(timezone="Mars")
+    assert "no time zone" in unescape(text(operator.get(f"{PAGES}{row.pk}/change/")))
+    act(operator, "enable", [row.pk], where=PAGES)
+    assert not Schedule.objects.get().enabled
+    assert operator.get(PAGES).status_code == 200
+
+
+def test_a_viewer_sees_no_sensitive_field_and_changes_nothing(queue_db):
+    job("secretive", sensitive=("token",))(lambda token: None)
+    try:
+        row = add_schedule("a", "secretive", {"token": "swordfish"}, every=60)
+        client = logged_in(user_with("view_schedule"))
+        page = text(client.get(f"{PAGES}{row.pk}/change/"))
+    finally:
+        registry.remove("secretive")
+    assert "********" in page
+    assert "swordfish" not in page
+    assert client.get(f"{PAGES}add/").status_code == 403
+    assert client.post(f"{PAGES}{row.pk}/change/", FORM).status_code == 403
+    client.post(PAGES, {"action": "run_now", "_selected_action": [row.pk]})
+    assert not Job.objects.exists()
+
+
+def test_nothing_changes_by_get(operator):
+    row = add_schedule("a", "some.type", every=60)
+    for action in ("enable", "disable", "run_now"):
+        operator.get(PAGES, {"action": action, "_selected_action": [row.pk]})
+    assert not Job.objects.exists()
+    assert Schedule.objects.get().enabled
+
+
+def test_deleting(operator):
+    row = add_schedule("a", "some.type", every=60)
+    operator.post(f"{PAGES}{row.pk}/delete/", {"post": "yes"})
+    assert not Schedule.objects.exists()
