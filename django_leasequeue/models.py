@@ -79,7 +79,13 @@ class Job(models.Model):
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
         default_permissions = ("view",)
-        permissions = [("requeue_job", "Can requeue jobs"), ("cancel_job", "Can cancel jobs")]
+        permissions = [
+            ("requeue_job", "Can requeue jobs"),
+            ("cancel_job", "Can cancel jobs"),
+            ("view_payload", "Can see sensitive fields of payloads"),
+            ("edit_payload", "Can edit payloads of dead letters"),
+            ("sign_job", "Can sign edited payloads"),
+        ]
         constraints = [
             # The key first: with stale statistics PostgreSQL takes an index that begins with the
             # queue for whatever names a queue, and reads all of its jobs.
@@ -233,6 +239,7 @@ class Worker(models.Model):
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
         default_permissions = ("view",)
+        permissions = [("drain_worker", "Can drain workers")]
         indexes = [models.Index(fields=["seen_at"], name="leasequeue_worker_seen")]
 
     def __str__(self) -> str:
@@ -267,7 +274,7 @@ class BulkRun(models.Model):
     operation = HexField(max_length=16)
     #: Which jobs: a `JobFilter` as JSON.
     filter = models.JSONField(db_default=models.Value({}, models.JSONField()))
-    #: rate, canary, canary_wait, spread.
+    #: rate, canary, canary_wait, spread, most.
     options = models.JSONField(db_default=models.Value({}, models.JSONField()))
     state = HexField(max_length=16, db_default="running")
     #: Why it was stopped.

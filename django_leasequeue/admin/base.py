@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 
 from django_leasequeue.conf import get_conf
 
-__all__ = ["OperatorAdmin"]
+__all__ = ["OperatorAdmin", "outside_atomic_requests"]
 
 M = TypeVar("M", bound=Model)
 View = TypeVar("View", bound=Callable[..., HttpResponse])
@@ -29,7 +29,8 @@ else:
         """ModelAdmin takes no type parameter at run time."""
 
 
-def _outside_atomic_requests(view: View) -> View:
+def outside_atomic_requests(view: View) -> View:
+    """Return the view, to run in no transaction whatever ATOMIC_REQUESTS say."""
     for alias in connections:
         view = transaction.non_atomic_requests(using=alias)(view)
     return view
@@ -43,7 +44,7 @@ class OperatorAdmin(_ModelAdmin[M]):
     show_facets = admin.ShowFacets.NEVER
 
     # Under ATOMIC_REQUESTS one long transaction would keep workers from every row of an action.
-    @_outside_atomic_requests
+    @outside_atomic_requests
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:

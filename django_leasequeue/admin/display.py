@@ -13,6 +13,7 @@ from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
+from django.utils.timesince import timesince
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -22,6 +23,7 @@ from django_leasequeue.statuses import Status
 
 __all__ = [
     "EMPTY",
+    "ago",
     "attempts_table",
     "block",
     "filter_link",
@@ -65,6 +67,15 @@ def moment(value: datetime | None) -> str:
     if value is None:
         return EMPTY
     return date_format(timezone.localtime(value), "Y-m-d H:i:s T")
+
+
+def ago(value: datetime | None, now: datetime) -> str:
+    """Return how long before `now`, or after it, a time is, in its two largest units."""
+    if value is None:
+        return EMPTY
+    if value > now:
+        return gettext("in %s") % timesince(now, value)
+    return gettext("%s ago") % timesince(value, now)
 
 
 def shortened(text: str) -> str:
@@ -123,7 +134,8 @@ def attempts_table(attempts: Iterable[JobAttempt], note: str) -> SafeString:
         for title in ("attempt", "outcome", "worker", "started", "ended", "seconds", "error")
     ]
     return format_html(
-        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table><p>{}</p>",
+        '<div class="leasequeue-scroll" tabindex="0"><table><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div><p>{}</p>",
         format_html_join("", '<th scope="col">{}</th>', ([title] for title in titles)),
         format_html_join(
             "", "<tr>" + "<td>{}</td>" * len(titles) + "</tr>", map(_attempt_cells, attempts)

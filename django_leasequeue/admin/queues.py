@@ -1,70 +1,136 @@
-"""The queues that an operator has put on hold once: who, why, since when; pause and resume."""
+"""The queues' page: depth, age, the last hour; pause and resume, each with who and why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
 
 from django_leasequeue.admin import display
 from django_leasequeue.admin.base import OperatorAdmin
+from django_leasequeue.admin.dashboard import dashboard
+from django_leasequeue.admin.pages import page, url_of
+from django_leasequeue.admin.standing import read_standing, titles
+from django_leasequeue.conf import get_conf
 from django_leasequeue.core import operate
+from django_leasequeue.exceptions import EnqueueError
 from django_leasequeue.models import Queue
 
 __all__ = ["QueueAdmin"]
 
+_LONGEST = 64
+
 
 @admin.register(Queue)
 class QueueAdmin(OperatorAdmin[Queue]):
-    """A queue has a row once it was paused; the first time, the job list's action does it."""
+    """Shows every queue that has jobs or is on hold; a queue has a row once it was paused."""
 
-    list_display = ("name", "running", "since", "paused_by", "pause_reason")
-    search_fields = ("name",)
-    ordering = ("name",)
-    actions = ("pause_queues", "resume_queues")
     fields = ("name", "running", "since", "paused_by", "pause_reason")
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the model's addresses, and those of the live parts and of what is posted."""
+        views = {
+            "live": self.live_view,
+            "dashboard": self.dashboard_view,
+            "pause": self.pause_view,
+            "resume": self.resume_view,
+        }
+        own = [
+            path(f"{name}/", self.admin_site.admin_view(view), name=f"leasequeue_queue_{name}")
+            for name, view in views.items()
+        ]
+        return [*own, *super().get_urls()]
 
     def has_pause_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may pause and resume queues."""
         return self.may(request, "pause", Queue)
 
-    @admin.action(permissions=["pause"], description=_("Pause selected queues"))
-    def pause_queues(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
-        """Put the selected queues on hold."""
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        self._check_view(request)
+        shown = {**self._shown(request), **(extra_context or {})}
+        return page(self, request, "queues.html", _("Queues"), shown)
+
+    def live_view(self, request: HttpRequest) -> HttpResponse:
+        """Return the part of the page that changes, for the script that refreshes it."""
+        self._check_view(request)
+        return TemplateResponse(request, "admin/leasequeue/_queues.html", self._shown(request))
+
+    def dashboard_view(self, request: HttpRequest) -> HttpResponse:
+        """Return the dashboard alone, for the script that refreshes it."""
+        self._check_view(request)
+        shown = {"board": dashboard(request, self.admin_site.name)}
+        return TemplateResponse(request, "admin/leasequeue/_dashboard.html", shown)
+
+    @method_decorator(require_POST)
+    def pause_view(self, request: HttpRequest) -> HttpResponse:
+        """Put the posted queue on hold for the posted reason."""
+        name, reason = self._posted(request)
+        if not reason:
+            self.message_user(request, _("Say why the queue is paused."), messages.ERROR)
+            return self._back(request)
         by = request.user.get_username()
+        try:
+            changed = operate.pause(name, by=by, reason=reason, using=get_conf().DATABASE)
+        except EnqueueError:
+            self.message_user(request, _("No queue can have that name."), messages.ERROR)
+            return self._back(request)
+        told = gettext("%s is paused.") if changed else gettext("%s was paused already.")
+        return self._done(request, name, "Paused", reason, told % name, changed=changed)
 
-        def pause(queue: Queue) -> bool:
-            return operate.pause(queue.name, by=by, using=queryset.db)
+    @method_decorator(require_POST)
+    def resume_view(self, request: HttpRequest) -> HttpResponse:
+        """Let the posted queue run again."""
+        name, reason = self._posted(request)
+        changed = operate.resume(name, using=get_conf().DATABASE)
+        told = gettext("%s runs again.") if changed else gettext("%s was not paused.")
+        return self._done(request, name, "Resumed", reason, told % name, changed=changed)
 
-        count = self._each(request, queryset, pause, "Paused")
-        done = ngettext("%d queue was paused.", "%d queues were paused.", count) % count
-        self.message_user(request, done, messages.SUCCESS if count else messages.WARNING)
+    def _posted(self, request: HttpRequest) -> tuple[str, str]:
+        if not self.has_pause_permission(request):
+            raise PermissionDenied
+        return request.POST.get("queue", "").replace("\0", ""), request.POST.get(
+            "reason", ""
+        ).strip()
 
-    @admin.action(permissions=["pause"], description=_("Resume selected queues"))
-    def resume_queues(self, request: HttpRequest, queryset: QuerySet[Queue]) -> None:
-        """Let the selected queues run again."""
+    def _done(
+        self, request: HttpRequest, name: str, action: str, reason: str, told: str, *, changed: bool
+    ) -> HttpResponse:
+        if changed:
+            rows = Queue.objects.using(get_conf().DATABASE).filter(name=name)
+            self.log(request, rows, f"{action}: {reason}" if reason else action)
+        self.message_user(request, told, messages.SUCCESS if changed else messages.WARNING)
+        return self._back(request)
 
-        def resume(queue: Queue) -> bool:
-            return operate.resume(queue.name, using=queryset.db)
+    def _back(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_or_change_permission(request):
+            return HttpResponseRedirect(reverse(f"{self.admin_site.name}:index"))
+        return HttpResponseRedirect(url_of(self, "queue_changelist"))
 
-        count = self._each(request, queryset, resume, "Resumed")
-        done = ngettext("%d queue was resumed.", "%d queues were resumed.", count) % count
-        self.message_user(request, done, messages.SUCCESS if count else messages.WARNING)
+    def _check_view(self, request: HttpRequest) -> None:
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
 
-    def _each(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Queue],
-        operation: Callable[[Queue], bool],
-        message: str,
-    ) -> int:
-        changed = [queue for queue in queryset if operation(queue)]
-        self.log(request, changed, message)
-        return len(changed)
+    def _shown(self, request: HttpRequest) -> dict[str, Any]:
+        after = request.GET.get("after", "")[:_LONGEST].replace("\0", "")
+        return {
+            "standing": read_standing(get_conf().DATABASE, self.admin_site.name, after=after),
+            "titles": titles(),
+            "may_pause": self.has_pause_permission(request),
+            "pause_url": url_of(self, "queue_pause"),
+            "resume_url": url_of(self, "queue_resume"),
+            "live_url": url_of(self, "queue_live"),
+            "after": after,
+        }
 
     @admin.display(description=_("runs"), boolean=True)
     def running(self, queue: Queue) -> bool:

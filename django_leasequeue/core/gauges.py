@@ -14,7 +14,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.transaction import ask, tagged
 
-__all__ = ["CAP", "MOST_QUEUES", "Gauges", "QueueGauges", "read_gauges"]
+__all__ = [
+    "CAP",
+    "MOST_QUEUES",
+    "Gauges",
+    "QueueGauges",
+    "capped",
+    "capped_by_deadline",
+    "read_gauges",
+]
 
 #: Where a count ends.
 CAP = 10_000
@@ -73,8 +81,8 @@ def read_gauges(
         connection,
         tagged(
             "gauges",
-            f"SELECT {_by_deadline(dialect, 'dead', 'lease_until IS NOT NULL')}, "
-            f"{_by_deadline(dialect, 'reserved', f'lease_until <= {dialect.now}')}",
+            f"SELECT {capped_by_deadline(dialect, 'dead', 'lease_until IS NOT NULL')}, "
+            f"{capped_by_deadline(dialect, 'reserved', f'lease_until <= {dialect.now}')}",
         ),
     )[0]
     return Gauges(tuple(queues), pending, expired, complete=name is None)
@@ -93,7 +101,7 @@ def _next_queue(connection: BaseDatabaseWrapper, dialect: Dialect, after: str | 
 
 def _queue(connection: BaseDatabaseWrapper, dialect: Dialect, queue: str) -> QueueGauges:
     statuses = ("ready", "reserved", "dead", "parked")
-    counts = ", ".join(_in_order(dialect, f"status = '{status}'", CAP) for status in statuses)
+    counts = ", ".join(capped(dialect, f"status = '{status}'", CAP) for status in statuses)
     paused = "SELECT COUNT(*) FROM leasequeue_queue WHERE name = %s AND paused_at IS NOT NULL"
     sql = f"SELECT {counts}, ({paused})"
     ((ready, reserved, dead, parked, held),) = ask(
@@ -157,7 +165,7 @@ def _lane(
         f"AND {due} ORDER BY available_at, id LIMIT 1"
     )
     now = dialect.select_time(f"({dialect.now})")
-    counts = f"{_in_order(dialect, due, caps[0])}, {_in_order(dialect, later, caps[1])}"
+    counts = f"{capped(dialect, due, caps[0])}, {capped(dialect, later, caps[1])}"
     sql = f"SELECT {counts}, ({first}), {now}"
     ((number, waiting, since, moment_now),) = ask(
         connection, tagged("gauges", sql), [queue, priority] * 3
@@ -168,8 +176,11 @@ def _lane(
     return (number, waiting), max(0.0, (today - oldest).total_seconds())
 
 
-def _in_order(dialect: Dialect, condition: str, cap: int) -> str:
-    """Return a capped count of a queue's jobs that walks the claim index and no other."""
+def capped(dialect: Dialect, condition: str, cap: int) -> str:
+    """Return a capped count of a queue's jobs, as SQL, that walks the claim index and no other.
+
+    Its first parameter is the queue's name; those of `condition` follow.
+    """
     return (
         f"(SELECT COUNT(*) FROM (SELECT 1 FROM leasequeue_job{dialect.hint(_CLAIM)} "
         f"WHERE queue_name = %s AND {condition} "
@@ -177,8 +188,8 @@ def _in_order(dialect: Dialect, condition: str, cap: int) -> str:
     )
 
 
-def _by_deadline(dialect: Dialect, status: str, condition: str) -> str:
-    """Return a capped count that walks the recovery index."""
+def capped_by_deadline(dialect: Dialect, status: str, condition: str) -> str:
+    """Return a capped count, as SQL, that walks the recovery index."""
     return (
         f"(SELECT COUNT(*) FROM (SELECT 1 FROM leasequeue_job{dialect.hint(_RECOVER)} "
         f"WHERE status = '{status}' AND {condition} "

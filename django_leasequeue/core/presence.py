@@ -17,7 +17,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.transaction import tagged
 
-__all__ = ["CurrentJob", "Presence", "announce", "depart", "refresh"]
+__all__ = [
+    "CurrentJob",
+    "Presence",
+    "announce",
+    "depart",
+    "drain_requested",
+    "refresh",
+    "request_drain",
+]
 
 #: A worker that was not seen for so many seconds is gone, however it ended.
 GONE_AFTER = 24 * 3600.0
@@ -88,6 +96,35 @@ def depart(connection: BaseDatabaseWrapper, row_id: int, name: str) -> None:
         "WHERE id = %s AND name = %s AND stopped_at IS NULL",
         ["[]", row_id, name],
     )
+
+
+def request_drain(connection: BaseDatabaseWrapper, row_id: int, name: str) -> bool:
+    """Ask a worker to drain, as SIGTERM does: it learns of it when it next refreshes its row.
+
+    Returns False when it has stopped, was asked before, or its row is another worker's by now.
+    """
+    dialect = dialect_for(connection)
+    changed = _execute(
+        connection,
+        f"UPDATE leasequeue_worker SET drain_requested_at = {dialect.stamp} "
+        "WHERE id = %s AND name = %s AND stopped_at IS NULL AND drain_requested_at IS NULL",
+        [row_id, name],
+    )
+    return changed == 1
+
+
+def drain_requested(connection: BaseDatabaseWrapper, row_id: int, name: str) -> bool:
+    """Tell whether an operator asked the worker of this row and name to drain."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            tagged(
+                "presence",
+                "SELECT COUNT(*) FROM leasequeue_worker "
+                "WHERE id = %s AND name = %s AND drain_requested_at IS NOT NULL",
+            ),
+            [row_id, name],
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def _take_over(connection: BaseDatabaseWrapper, presence: Presence) -> int | None:

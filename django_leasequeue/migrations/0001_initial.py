@@ -214,6 +214,9 @@ class Migration(migrations.Migration):
                 "permissions": [
                     ("requeue_job", "Can requeue jobs"),
                     ("cancel_job", "Can cancel jobs"),
+                    ("view_payload", "Can see sensitive fields of payloads"),
+                    ("edit_payload", "Can edit payloads of dead letters"),
+                    ("sign_job", "Can sign edited payloads"),
                 ],
                 "default_permissions": ("view",),
                 "indexes": [
@@ -320,6 +323,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "worker",
                 "verbose_name_plural": "workers",
+                "permissions": [("drain_worker", "Can drain workers")],
                 "default_permissions": ("view",),
                 "indexes": [models.Index(fields=["seen_at"], name="leasequeue_worker_seen")],
             },

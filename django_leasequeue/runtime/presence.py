@@ -1,6 +1,7 @@
 """Attendance: the worker's row for operators, refreshed every few seconds.
 
-It decides nothing: a worker whose row cannot be written works on.
+It decides nothing about jobs: a worker whose row cannot be written works on. An operator's wish
+that the worker drains is read there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from collections.abc import Callable
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.presence import Presence, announce, depart, refresh
+from django_leasequeue.core.presence import (
+    Presence,
+    announce,
+    depart,
+    drain_requested,
+    refresh,
+)
 from django_leasequeue.events import log_event
 from django_leasequeue.runtime.notices import Notice
 
@@ -21,10 +28,15 @@ _EVERY = 5.0
 
 
 class Attendance:
-    """Shows what `presence` returns; called from the renewer's thread."""
+    """Shows what `presence` returns; called from the renewer's thread.
 
-    def __init__(self, presence: Callable[[], Presence]) -> None:
+    `drain` is called, once, when an operator asked the worker to drain.
+    """
+
+    def __init__(self, presence: Callable[[], Presence], drain: Callable[[], None]) -> None:
         self._presence = presence
+        self._drain = drain
+        self._told = False
         self._row: int | None = None
         self._notice = Notice(_EVERY, _refused)
 
@@ -37,6 +49,9 @@ class Attendance:
         now = self._presence()
         if self._row is None or not refresh(connection, self._row, now):
             self._row = announce(connection, now)
+        if not self._told and drain_requested(connection, self._row, now.name):
+            self._told = True
+            self._drain()
 
     def leave(self, connection: BaseDatabaseWrapper) -> None:
         """Note that the worker has stopped, if the database can be reached; raises nothing."""

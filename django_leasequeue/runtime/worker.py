@@ -108,7 +108,7 @@ class Worker:
             self.database,
             self.shortest_lease,
             self.holds,
-            Attendance(self._presence),
+            Attendance(self._presence, self._on_drain_requested),
             self._on_beat,
             self._on_renewing,
         )
@@ -172,6 +172,10 @@ class Worker:
     def _on_abort(self) -> None:
         if self.options.solo:
             self.interrupts.deliver(JobInterrupted(Cause.ABORT.value))
+
+    def _on_drain_requested(self) -> None:
+        log_event("drain_requested", worker=self.name)
+        self.stop()
 
     def _on_renewing(self) -> None:
         if self._held_up:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -9,8 +10,18 @@ import pytest
 from django.db import DatabaseError, IntegrityError
 
 from django_leasequeue.core.dialect import dialect_for
-from django_leasequeue.core.presence import CurrentJob, Presence, announce, depart, refresh
+from django_leasequeue.core.presence import (
+    CurrentJob,
+    Presence,
+    announce,
+    depart,
+    drain_requested,
+    refresh,
+    request_drain,
+)
 from django_leasequeue.models import Worker
+from django_leasequeue.runtime import notices
+from django_leasequeue.runtime.presence import Attendance
 from tests.core.arrange import run
 from tests.core.interleave import at_statement
 from tests.faults import Rival
@@ -97,6 +108,51 @@ def test_a_late_refresh_undoes_no_departure(connection):
     depart(connection, row_id, worker().name)
     refresh(connection, row_id, worker())
     assert row(row_id).stopped_at is not None
+
+
+def test_a_drain_is_asked_for_once(connection):
+    row_id, name = announce(connection, worker()), worker().name
+    assert drain_requested(connection, row_id, name) is False
+    assert request_drain(connection, row_id, "another:host:2:bb") is False
+    assert drain_requested(connection, row_id, name) is False
+    assert [request_drain(connection, row_id, name) for _ in range(2)] == [True, False]
+    refresh(connection, row_id, worker())  # which leaves the wish alone
+    assert drain_requested(connection, row_id, name) is True
+    assert drain_requested(connection, row_id, "another:host:2:bb") is False
+
+
+def test_who_stopped_or_starts_anew_is_not_asked(connection):
+    row_id, name = announce(connection, worker()), worker().name
+    request_drain(connection, row_id, name)
+    depart(connection, row_id, name)
+    assert request_drain(connection, row_id, name) is False
+    heir = worker("new:host:2:bb")
+    assert announce(connection, heir) == row_id
+    assert drain_requested(connection, row_id, heir.name) is False
+
+
+def test_a_worker_hears_of_it_with_its_next_refresh(connection):
+    heard: list[str] = []
+    attended = Attendance(worker, lambda: heard.append("drain"))
+    with moved_clock() as later:
+        attended.show(connection)
+        (found,) = rows()
+        assert request_drain(connection, found.pk, found.name)
+        attended.show(connection)  # it is not time
+        assert heard == []
+        for _ in range(2):
+            later()
+            attended.show(connection)
+    assert heard == ["drain"]
+
+
+@contextmanager
+def moved_clock():
+    """Yield a function that lets the next refresh be due."""
+    now = [1000.0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(notices, "ticks", lambda: now[0])
+        yield lambda: now.__setitem__(0, now[0] + 6)
 
 
 @pytest.mark.parametrize("way", ["stopped", "unseen"])

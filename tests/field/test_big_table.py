@@ -12,9 +12,11 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue import enqueue_many
-from django_leasequeue.core import gauges
+from django_leasequeue.core import board, gauges, recent
+from django_leasequeue.core.board import read_board
 from django_leasequeue.core.gauges import read_gauges
 from django_leasequeue.core.lanes import Lanes
+from django_leasequeue.core.recent import read_finished, read_recent
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.runtime.connections import open_control
 from tests.core.arrange import TABLES, claim_jobs, run
@@ -100,3 +102,21 @@ def test_rows_read_by_gauges(worker, monkeypatch):
         }, plan
         assert "GROUP BY" not in plan.sql
         assert plan.reads is None or plan.reads <= 10 * gauges.CAP, plan
+
+
+def test_rows_read_by_the_board(worker, monkeypatch):
+    """What the admin's pages read: no more than their counts' caps, whatever lies there."""
+    for name in ("CAP", "_LEAST_CAP"):
+        monkeypatch.setattr(board, name, 100)
+    monkeypatch.setattr(recent, "BUCKET_CAP", 100)
+    with explained(worker) as plans:
+        found = read_board(worker)
+        buckets = read_finished(worker, found.now)
+        read_recent(worker, found.now)
+    (queue,) = found.queues
+    assert (queue.queue, queue.ready, queue.scheduled) == ("default", 0, 100)
+    assert sum(bucket.well for bucket in buckets) <= 100 * len(buckets)
+    assert plans
+    for plan in plans:
+        assert "GROUP BY" not in plan.sql
+        assert plan.reads is None or plan.reads <= 100 * (len(buckets) + 1), plan

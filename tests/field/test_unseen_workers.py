@@ -23,7 +23,7 @@ def times(monkeypatch):
 
 
 def test_one_warning_and_a_try_a_minute(connection, times):
-    attended = Attendance(lambda: PRESENCE)
+    attended = Attendance(lambda: PRESENCE, lambda: None)
     fault = Fault(REFUSED[connection.vendor], times=100, match=lambda sql: "_worker" in sql)
     with watching() as seen:
         with broken(connection, fault):
@@ -44,7 +44,7 @@ def test_a_lost_session_is_the_renewers_business(connection, times):
     if connection.vendor == "sqlite":
         pytest.skip("has no session to lose")
     lost = "57P01" if connection.vendor == "postgresql" else 2006
-    attended = Attendance(lambda: PRESENCE)
+    attended = Attendance(lambda: PRESENCE, lambda: None)
     with broken(connection, Fault(lost)), pytest.raises(Exception, match="injected"):
         attended.show(connection)
     connection.close()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from django_leasequeue import enqueue
+from django_leasequeue.core.presence import request_drain
 from django_leasequeue.models import Worker
 from tests.process import rows
 from tests.process.accounts import least_privileged
@@ -38,6 +39,22 @@ def test_a_worker_is_seen_from_its_start_to_its_end(queue_db, worker_process, ga
     assert gone.pk == row.pk
     assert gone.stopped_at > row.seen_at
     assert (gone.children, gone.current_jobs) == (0, [])
+
+
+def test_a_worker_drains_when_the_admin_asks_it(queue_db, worker_process, gate):
+    """As at a SIGTERM: the running job ends, no other begins, and the row says that it stopped."""
+    job_id = enqueue("proc.wait", {"gate": str(gate("a"))}).id
+    worker = worker_process("--processes", "1")
+    gate("a").wait("started")
+    wait_until(lambda: Worker.objects.filter(pid=worker.pid).exists(), timeout=15)
+    row = Worker.objects.get(pid=worker.pid)
+    assert request_drain(queue_db, row.pk, row.name)
+    assert worker.wait_event("drain_requested")["worker"] == row.name
+    left = enqueue("proc.wait", {"gate": str(gate("b"))}).id
+    gate("a").say("go")
+    assert worker.wait() == 0
+    assert [rows.job(pk).status for pk in (job_id, left)] == ["done", "ready"]
+    assert Worker.objects.get().stopped_at is not None
 
 
 @contextmanager

@@ -1,0 +1,125 @@
+"""The recent past: what finished in the last hour, by counts that end at a cap, and a sample.
+
+How many jobs ended when comes from an index; which queues they were in, from the newest attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.transaction import ask, marks, tagged
+from django_leasequeue.outcomes import End
+
+__all__ = ["BUCKETS", "BUCKET_CAP", "SPAN", "Bucket", "Recent", "read_finished", "read_recent"]
+
+#: So much of the past is shown, in so many parts of equal length.
+SPAN = timedelta(hours=1)
+BUCKETS = 12
+#: Where the count of one part ends.
+BUCKET_CAP = 10_000
+#: The newest attempts that are looked at.
+_SAMPLE = 2000
+_WELL = frozenset({End.COMPLETED.value, End.SKIPPED.value})
+_BADLY = frozenset(
+    end.value for end in (End.FAILED, End.TIMED_OUT, End.REJECTED, End.CRASHED, End.EXPIRED)
+)
+
+
+class Bucket(NamedTuple):
+    """One part of the time: how many ended well, and how many badly."""
+
+    well: int = 0
+    badly: int = 0
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The newest attempts by queue, a Bucket for each part of the time, oldest first.
+
+    `since` is where the sample begins: `SPAN` ago, or later when there were more attempts.
+    """
+
+    since: datetime
+    until: datetime
+    queues: dict[str, list[Bucket]] = field(default_factory=dict)
+
+
+def read_finished(connection: BaseDatabaseWrapper, now: datetime) -> list[Bucket]:
+    """Return how many jobs became done, and dead, in each part of the time, oldest first.
+
+    Each count ends at `BUCKET_CAP`. Raises the database's errors.
+    """
+    dialect = dialect_for(connection)
+    edges = [now - SPAN + number * SPAN / BUCKETS for number in range(BUCKETS + 1)]
+    columns, params = [], []
+    for begin, end in pairwise(edges):
+        for status in ("done", "dead"):
+            columns.append(_ended(dialect, status))
+            params += [dialect.time_param(begin), dialect.time_param(end)]
+    sql = tagged("recent", "SELECT " + ", ".join(columns))
+    (row,) = ask(connection, sql, params)
+    return [Bucket(*row[at : at + 2]) for at in range(0, len(row), 2)]
+
+
+def _ended(dialect: Dialect, status: str) -> str:
+    """Return a capped count, as SQL, of jobs whose end lies between two moments."""
+    order = f"{dialect.null_in_order('lease_until')}finished_at, id"
+    return (
+        f"(SELECT COUNT(*) FROM (SELECT 1 FROM leasequeue_job"
+        f"{dialect.hint('leasequeue_job_recover')} WHERE status = '{status}' "
+        "AND lease_until IS NULL AND finished_at > %s AND finished_at <= %s "
+        f"ORDER BY {order} LIMIT {BUCKET_CAP:d}) AS counted)"
+    )
+
+
+def read_recent(connection: BaseDatabaseWrapper, now: datetime) -> Recent:
+    """Return how the newest attempts ended, by queue; those of pruned jobs are not among them.
+
+    Raises the database's errors.
+    """
+    dialect = dialect_for(connection)
+    moment = dialect.select_moment("finished_at")
+    newest = (
+        f"SELECT job_id, outcome, {moment} FROM leasequeue_jobattempt "
+        f"ORDER BY id DESC LIMIT {_SAMPLE:d}"
+    )
+    rows = [
+        (job_id, outcome, dialect.as_utc(ended))
+        for job_id, outcome, ended in ask(connection, tagged("recent", newest))
+    ]
+    since = now - SPAN
+    if len(rows) == _SAMPLE:
+        since = max(since, min(ended for _job, _outcome, ended in rows if ended is not None))
+    return _by_queue(connection, Recent(since, now), rows)
+
+
+def _by_queue(
+    connection: BaseDatabaseWrapper, found: Recent, rows: Sequence[tuple[int, str, Any]]
+) -> Recent:
+    queues = _queues_of(connection, sorted({job_id for job_id, _outcome, _ended in rows}))
+    part = max((found.until - found.since) / BUCKETS, timedelta(microseconds=1))
+    for job_id, outcome, ended in rows:
+        at = min((ended - found.since) // part, BUCKETS - 1)
+        if job_id not in queues or at < 0 or outcome not in _WELL | _BADLY:
+            continue
+        buckets = found.queues.setdefault(queues[job_id], [Bucket()] * BUCKETS)
+        well, badly = buckets[at]
+        buckets[at] = Bucket(well + (outcome in _WELL), badly + (outcome in _BADLY))
+    return found
+
+
+def _queues_of(connection: BaseDatabaseWrapper, ids: Sequence[int]) -> dict[int, str]:
+    if not ids:
+        return {}
+    sql = (
+        f"SELECT id, queue_name FROM leasequeue_job{dialect_for(connection).hint('PRIMARY')} "
+        f"WHERE id IN ({marks(ids)})"
+    )
+    return dict(ask(connection, tagged("recent", sql), ids))
