@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
+from django.db import connections
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
@@ -14,12 +17,25 @@ from django_leasequeue.admin.base import OperatorAdmin
 from django_leasequeue.admin.bulk import GONE, MOST, Account, Selection, carry_out
 from django_leasequeue.admin.display import word
 from django_leasequeue.admin.lookup import queue_names
+from django_leasequeue.conf import get_conf
 from django_leasequeue.core import operate
 from django_leasequeue.core.bulk_plan import SOURCES
+from django_leasequeue.core.clock import read_now
 from django_leasequeue.models import Job, Queue
 from django_leasequeue.statuses import Status
 
-__all__ = ["cancel_jobs", "pause_queues", "requeue_jobs"]
+__all__ = ["ReasonForm", "because", "cancel_jobs", "pause_queues", "requeue_jobs"]
+
+
+def _now() -> str:
+    return read_now(connections[get_conf().DATABASE]).isoformat()
+
+
+class ReasonForm(ActionForm):
+    """The choice of an action, and why; what comes up after the list was shown is not meant."""
+
+    shown_at = forms.CharField(required=False, initial=_now, widget=forms.HiddenInput)
+    reason = forms.CharField(label=_("Reason:"), required=False, max_length=500)
 
 
 @admin.action(permissions=["requeue"], description=_("Requeue selected jobs: dead, cancelled"))
@@ -42,13 +58,21 @@ def cancel_jobs(page: OperatorAdmin[Job], request: HttpRequest, matching: QueryS
 def pause_queues(page: OperatorAdmin[Job], request: HttpRequest, matching: QuerySet[Job]) -> None:
     """Put the queues on hold that the selected jobs are in, and say which were not yet."""
     by, using = request.user.get_username(), matching.db
+    reason = request.POST.get("reason", "").strip()
     names = [name for name in queue_names(using) if matching.filter(queue_name=name).exists()]
-    paused = [name for name in names if operate.pause(name, by=by, using=using)]
-    page.log(request, Queue.objects.using(using).filter(name__in=paused), "Paused")
+    paused = [name for name in names if operate.pause(name, by=by, reason=reason, using=using)]
+    rows = Queue.objects.using(using).filter(name__in=paused)
+    page.log(request, rows, because(request, "Paused"))
     if paused:
         page.message_user(request, _("Paused: %s.") % ", ".join(paused), messages.SUCCESS)
     else:
         page.message_user(request, _("No queue was paused: all were."), messages.WARNING)
+
+
+def because(request: HttpRequest, message: str) -> str:
+    """Return what is left in the log: what was done, and the reason that was given."""
+    reason = request.POST.get("reason", "").strip()[:500]
+    return f"{message}: {reason}" if reason else message
 
 
 def _carry_out(
@@ -59,7 +83,7 @@ def _carry_out(
     message: str,
 ) -> Account:
     def log(changed: Sequence[Job]) -> None:
-        page.log(request, changed, message)
+        page.log(request, changed, because(request, message))
 
     selection = Selection.of(request, matching, SOURCES[operation])
     by = request.user.get_username()

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.forms import BooleanField
 from django.http import HttpRequest
 
 from django_leasequeue.admin.paging import capped_count
+from django_leasequeue.admin.wanted import moment_of
 from django_leasequeue.core.bulk import go_on, start
 from django_leasequeue.core.bulk_chunk import Chunk
 from django_leasequeue.core.bulk_filter import MOST_IDS, JobFilter
@@ -47,6 +48,10 @@ class Selection:
     def of(cls, request: HttpRequest, matching: QuerySet[Job], sources: Sequence[Status]) -> Self:
         """Return what the request selects of `matching`: ticked boxes, or all pages of it."""
         rows = matching.filter(status__in=[status.value for status in sources])
+        if shown_at := moment_of(request.POST.get("shown_at", "")):
+            # Nor is what died after the list was shown: a second click does not requeue twice.
+            over = Q(finished_at=None) | Q(finished_at__lt=shown_at)
+            rows = rows.filter(over, created_at__lt=shown_at)
         found = list(rows.order_by("pk").values_list("pk", "job_type")[: MOST + 1])
         jobs = found[:MOST]
         if BooleanField().to_python(request.POST.get("select_across")):

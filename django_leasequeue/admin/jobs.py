@@ -9,15 +9,16 @@ from django.contrib import admin
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from django_leasequeue.admin import display
-from django_leasequeue.admin.actions import cancel_jobs, pause_queues, requeue_jobs
-from django_leasequeue.admin.base import OperatorAdmin
+from django_leasequeue.admin import display, related
+from django_leasequeue.admin.actions import ReasonForm, cancel_jobs, pause_queues, requeue_jobs
 from django_leasequeue.admin.filters import JobTypeFilter, QueueFilter, StatusFilter
 from django_leasequeue.admin.lookup import matching_ids
+from django_leasequeue.admin.one_job import JobPages
 from django_leasequeue.admin.paging import CappedPaginator
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import Job, JobAttempt, Queue
@@ -53,14 +54,18 @@ def _json_column(name: str, title: _StrOrPromise) -> Callable[[Any, Job], _Shown
     def shown(page: Any, job: Job) -> _Shown:
         declaration = registry.get(job.job_type)
         sensitive = declaration.sensitive if declaration else ()
-        return display.pretty_json(vars(job)[name], sensitive)
+        reveals = vars(job).get("reveals", False)
+        return display.pretty_json(vars(job)[name], () if reveals else sensitive)
 
     return shown
 
 
 @admin.register(Job)
-class JobAdmin(OperatorAdmin[Job]):
-    """Jobs are looked at, requeued and cancelled here; none is added, edited or deleted."""
+class JobAdmin(JobPages):
+    """Jobs are looked at, requeued and cancelled here; none is added or deleted."""
+
+    change_form_template = "admin/leasequeue/job_change.html"
+    action_form = ReasonForm
 
     list_display = (
         "id",
@@ -89,18 +94,21 @@ class JobAdmin(OperatorAdmin[Job]):
         (None, {"fields": ("id", "job_type", "queue_name", "status_words", "priority")}),
         (_("Payload"), {"fields": ("payload_text", "context_text")}),
         (_("Outcome"), {"fields": ("error", "fingerprint", "result_text")}),
-        (_("Attempts"), {"fields": ("attempts_used", "crashes_used", "claims", "last_attempts")}),
+        (
+            _("Attempts"),
+            {"fields": ("attempts_used", "crashes_used", "claims", "last_attempts", "effects")},
+        ),
         (_("Lease"), {"fields": ("leased_by", "claimed", "leased_until")}),
         (_("Progress"), {"fields": ("progress_text", "checkpoint_text")}),
         (_("Times"), {"fields": ("created", "available", "expires", "updated", "finished")}),
         (_("Origin"), {"fields": ("idempotency_key", "live_key", "schedule", "tick", "timeout")}),
+        (_("Related jobs"), {"fields": ("same_key", "same_type")}),
     )
 
     type_link = _column("job_type", _("job type"), display.filter_link("type"))
     queue_link = _column("queue_name", _("queue"), display.filter_link("queue"))
     short_error = _column("last_error", _("last error"), display.shortened)
     error = _column("last_error", _("last error"), display.block)
-    available = _column("available_at", _("available at"), display.moment)
     claimed = _column("claimed_at", _("claimed at"), display.moment)
     leased_until = _column("lease_until", _("lease until"), display.moment)
     created = _column("created_at", _("created at"), display.moment)
@@ -124,7 +132,7 @@ class JobAdmin(OperatorAdmin[Job]):
         if job is not None:
             # As text: plain SQL may have put in what Python cannot decode.
             texts = {f"{name}_json": Cast(name, TextField()) for name in _JSON}
-            vars(job).update(dict.fromkeys(texts))
+            vars(job).update(dict.fromkeys(texts), reveals=self.reveals(request))
             for row in self.get_queryset(request).filter(pk=job.pk).values(**texts):
                 vars(job).update(row)
         return job
@@ -149,9 +157,33 @@ class JobAdmin(OperatorAdmin[Job]):
         return self.may(request, "pause", Queue)
 
     @admin.display(description=_("status"))
-    def status_words(self, job: Job) -> str:
+    def status_words(self, job: Job) -> _Shown:
         """Show the status, as scheduled or retrying where it is that."""
-        return display.status_words(job, vars(job)["db_now"])
+        words = display.status_words(job, vars(job)["db_now"])
+        return format_html(
+            '<span class="leasequeue-status leasequeue-{}">{}</span>', job.status, words
+        )
+
+    @admin.display(description=_("available at"))
+    def available(self, job: Job) -> str:
+        """Show when it became available or will, and how long that is from now."""
+        since = display.ago(job.available_at, vars(job)["db_now"])
+        return f"{display.moment(job.available_at)} ({since})"
+
+    @admin.display(description=_("effects"))
+    def effects(self, job: Job) -> _Shown:
+        """Show the effects that were committed."""
+        return related.effects(job)
+
+    @admin.display(description=_("the same key"))
+    def same_key(self, job: Job) -> _Shown:
+        """Link to jobs in other queues, or live ones, with the key of this."""
+        return self.links(related.same_key(job))
+
+    @admin.display(description=_("the same type and status"))
+    def same_type(self, job: Job) -> _Shown:
+        """Link to the jobs just before and after this one."""
+        return self.links(related.same_type(job))
 
     @admin.display(description=_("attempts"))
     def attempts_used(self, job: Job) -> str:

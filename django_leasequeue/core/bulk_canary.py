@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.models import Job
+from django_leasequeue.core.clock import UtcNow
+from django_leasequeue.models import BulkRun, Job
 from django_leasequeue.statuses import FINAL, Status
 
-__all__ = ["Verdict", "look"]
+__all__ = ["Verdict", "leave", "look"]
 
 _NAMED = 5
 
@@ -40,6 +41,12 @@ def look(connection: BaseDatabaseWrapper, ids: Sequence[int]) -> Verdict:
         return Verdict(good=True, why="")
     left = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
     return Verdict(good=None, why=f"of those that went first: {left}")
+
+
+def leave(connection: BaseDatabaseWrapper, run_id: int, state: str, note: str) -> None:
+    """End a run's wait for those that went first: it goes on, or stops and says why."""
+    runs = BulkRun.objects.using(connection.alias).filter(pk=run_id, state="canary")
+    runs.update(state=state, note=note[:1000], updated_at=UtcNow())
 
 
 _BAD = {*(status.value for status in FINAL - {Status.DONE}), "gone"}

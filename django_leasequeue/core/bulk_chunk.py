@@ -30,6 +30,8 @@ class _Standing(NamedTuple):
     changed: int
     left_out: Counter[str]
     canary: list[int]
+    #: How many jobs it may still change; None: no limit.
+    room: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ def _work(
     *,
     patient: bool,
 ) -> Chunk:
-    standing = _lock_run(connection, cursor, plan.id)
+    standing = _lock_run(connection, cursor, plan)
+    if standing.room is not None:
+        limit = min(limit, standing.room)
     if standing.state is State.CANARY:
         limit = min(limit, plan.options.canary - len(standing.canary))
     if standing.state not in (State.CANARY, State.RUNNING) or limit <= 0:
@@ -110,8 +114,9 @@ def _change(
     spread = 0.0 if first else plan.options.spread
     changed = _CHANGES[plan.operation](connection, cursor, met.rows, spread)
     held = {row.id for row in met.rows} - set(changed)
+    more = met.more and len(changed) != standing.room
     return Chunk(
-        standing.state if met.more else State.FINISHED,
+        standing.state if more else State.FINISHED,
         met.place,
         changed,
         {**met.left_out, **dict.fromkeys(held, Reason.KEY_HELD)},
@@ -168,18 +173,25 @@ def _cancel(
 _CHANGES: dict[str, Callable[..., list[int]]] = {"requeue": _requeue, "cancel": _cancel}
 
 
-def _lock_run(connection: BaseDatabaseWrapper, cursor: CursorWrapper, run_id: int) -> _Standing:
+def _lock_run(connection: BaseDatabaseWrapper, cursor: CursorWrapper, plan: Plan) -> _Standing:
     cursor.execute(
         tagged(
             "bulk",
-            "SELECT state, at_status, at_type, last_id, changed, left_out, canary "
+            "SELECT state, at_status, at_type, last_id, left_out, canary, changed "
             f"FROM leasequeue_bulkrun WHERE id = %s{dialect_for(connection).wait_locked}",
         ),
-        [run_id],
+        [plan.id],
     )
-    state, *place, changed, left_out, canary = cursor.fetchone()
-    counts = Counter(json.loads(left_out))
-    return _Standing(State(state), Place(*place), changed, counts, json.loads(canary))
+    state, status, job_type, last_id, left_out, canary, changed = cursor.fetchone()
+    most = plan.options.most
+    return _Standing(
+        State(state),
+        Place(status, job_type, last_id),
+        changed,
+        Counter(json.loads(left_out)),
+        json.loads(canary),
+        None if most is None else max(0, most - changed),
+    )
 
 
 def _place(connection: BaseDatabaseWrapper, run_id: int) -> Place:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.bulk_canary import look
+from django_leasequeue.core.bulk_canary import leave, look
 from django_leasequeue.core.bulk_chunk import Chunk, take_chunk
 from django_leasequeue.core.bulk_plan import CHUNK, Plan, State
-from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import BulkRun
 
 __all__ = ["Drive", "Told"]
@@ -88,19 +87,14 @@ class Drive:
         while self._state() is State.CANARY:
             verdict = look(self._connection, chunk.canary)
             if verdict.good:
-                self._leave(State.RUNNING, "")
+                leave(self._connection, self._plan.id, State.RUNNING, "")
             elif verdict.good is False or time.monotonic() > until:
-                self._leave(State.STOPPED, verdict.why)
+                leave(self._connection, self._plan.id, State.STOPPED, verdict.why)
             else:
                 time.sleep(_LOOK_SECONDS)
         # The wait saves up nothing, whatever process ended it.
         self._began, self._before = time.monotonic(), chunk.total
         return self._state() is State.RUNNING
-
-    def _leave(self, state: State, note: str) -> None:
-        runs = BulkRun.objects.using(self._connection.alias)
-        waiting = runs.filter(pk=self._plan.id, state=State.CANARY)
-        waiting.update(state=state, note=note[:1000], updated_at=UtcNow())
 
     def _state(self) -> State:
         runs = BulkRun.objects.using(self._connection.alias).filter(pk=self._plan.id)

@@ -44,12 +44,16 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a run goes about it; seconds, and jobs a second."""
+    """How a run goes about it; seconds, and jobs a second.
+
+    `most` is the number of jobs that it changes at most.
+    """
 
     rate: float | None = None
     canary: int = 0
     canary_wait: float = 300.0
     spread: float = 0.0
+    most: int | None = None
 
     def check(self) -> None:
         """Raise LeaseQueueError, saying which and why, for an option that makes no sense."""
@@ -57,6 +61,8 @@ class Options:
             raise LeaseQueueError(f"rate is {self.rate}; it is jobs a second, from {_MIN_RATE} on")
         if not 0 <= self.canary <= CHUNK:
             raise LeaseQueueError(f"canary is {self.canary}; it is 0 to {CHUNK} jobs")
+        if self.most is not None and self.most < 1:
+            raise LeaseQueueError(f"most is {self.most}; it is a number of jobs, from 1 on")
         for name in ("canary_wait", "spread"):
             if not 0 <= getattr(self, name) <= _MOST_SECONDS:
                 raise LeaseQueueError(f"{name} is seconds, from 0 to {_MOST_SECONDS} (30 days)")

@@ -23,8 +23,8 @@ COPIED = "queue_name, job_type, payload, status, finished_at"
 
 @pytest.fixture(params=["unanalyzed", "analyzed"])
 def table(request, connection):
-    if connection.vendor == "sqlite" and "sqlite_stat1" in connection.introspection.table_names():
-        run(connection, "DELETE FROM sqlite_stat1")  # an ANALYZE without rows leaves old ones
+    if connection.vendor == "sqlite" and request.param == "unanalyzed":
+        pytest.skip("SQLite gathers statistics only when it is told to")
     run(connection, ANALYZE[connection.vendor].format("leasequeue_job"))
     bury(1200)
     for _ in range(3):

@@ -32,7 +32,7 @@ DATA = {
     "text",
 }
 #: Texts of errors, which are made without data.
-SAFE = {("ErrorSummary", "text"), ("LastEnd", "text"), ("Ran", "context")}
+SAFE = {("ErrorSummary", "text"), ("Figure", "text"), ("LastEnd", "text"), ("Ran", "context")}
 
 
 def values() -> list[Any]:

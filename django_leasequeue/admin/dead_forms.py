@@ -1,0 +1,82 @@
+"""What an operator fills in about dead letters: why, how fast, a note, for how long not now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from django_leasequeue.core.bulk_plan import CHUNK, Options
+
+__all__ = ["NoteForm", "RunForm", "SnoozeForm"]
+
+_LARGEST = 2**31
+
+
+class RunForm(forms.Form):
+    """A bulk run that is about to start: what was shown, and how to go about it."""
+
+    #: The database's time when the jobs were counted, and what was counted.
+    shown_at = forms.CharField(widget=forms.HiddenInput)
+    most = forms.IntegerField(
+        label=_("At most"),
+        min_value=1,
+        max_value=_LARGEST,
+        help_text=_("So many jobs are changed and no more; what dies from now on is left alone."),
+    )
+    reason = forms.CharField(label=_("Reason"), max_length=500)
+    rate = forms.FloatField(
+        label=_("Rate"),
+        required=False,
+        min_value=0.001,
+        max_value=1_000_000,
+        help_text=_("Jobs a second at most. Empty: as fast as the database allows."),
+    )
+    canary = forms.IntegerField(
+        label=_("Canary"),
+        required=False,
+        min_value=0,
+        max_value=CHUNK,
+        help_text=_("So many go first; the others follow once all of these are done."),
+    )
+    spread = forms.FloatField(
+        label=_("Spread"),
+        required=False,
+        min_value=0,
+        max_value=30 * 86400,
+        help_text=_("They become available at random moments of so many seconds."),
+    )
+
+    def __init__(self, *args: Any, only_cancels: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if only_cancels:
+            del self.fields["canary"], self.fields["spread"]
+
+    def options(self) -> Options:
+        """Return how the run goes about it."""
+        data = self.cleaned_data
+        return Options(
+            rate=data["rate"],
+            canary=data.get("canary") or 0,
+            spread=data.get("spread") or 0.0,
+            most=data["most"],
+        )
+
+
+class NoteForm(forms.Form):
+    """What operators ought to know about a group."""
+
+    note = forms.CharField(
+        label=_("Note"),
+        required=False,
+        max_length=10_000,
+        widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
+    )
+
+
+class SnoozeForm(forms.Form):
+    """For how many hours a group stays out of sight; 0 shows it again."""
+
+    hours = forms.IntegerField(label=_("Snooze for hours"), min_value=0, max_value=24 * 365)
+    reason = forms.CharField(label=_("Reason"), max_length=500)

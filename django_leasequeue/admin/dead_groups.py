@@ -1,0 +1,171 @@
+"""The dead letters: in groups, into a group, and from there back to work or out of the way."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db import connections
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
+
+from django_leasequeue.admin.bulk_start import BulkStart
+from django_leasequeue.admin.dead_forms import NoteForm, SnoozeForm
+from django_leasequeue.admin.display import ago, moment, shortened
+from django_leasequeue.admin.groups import HOURS, Group, Look, Wanted, describe
+from django_leasequeue.admin.pages import address_of, page, url_of
+from django_leasequeue.admin.sparkline import sparkline
+from django_leasequeue.admin.wanted import query_of, wanted_of
+from django_leasequeue.conf import get_conf
+from django_leasequeue.core.dead_letters import MOST_DEAD, annotate
+from django_leasequeue.models import DeadGroup, Job
+
+__all__ = ["DeadGroupAdmin"]
+
+_GROUPS_A_PAGE = 50
+_JOBS_A_PAGE = 100
+
+
+@admin.register(DeadGroup)
+class DeadGroupAdmin(BulkStart):
+    """Dead letters are grouped here; who may see jobs may see them."""
+
+    def has_view_permission(self, request: HttpRequest, obj: DeadGroup | None = None) -> bool:
+        return self.may(request, "view", Job)
+
+    def get_urls(self) -> list[URLPattern]:
+        def view(address: str, function: Any, name: str) -> URLPattern:
+            return address_of(self, address, function, name)
+
+        return [
+            view("", self.changelist_view, "changelist"),
+            view("group/", self.group_view, "group"),
+            view("group/note/", require_POST(self.note_view), "note"),
+            view("group/snooze/", require_POST(self.snooze_view), "snooze"),
+            view("<str:operation>/confirm/", self.confirm_view, "confirm"),
+            view("<str:operation>/selected/", require_POST(self.selected_view), "selected"),
+        ]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the groups of what matches the URL's queue and type."""
+        self._check_view(request)
+        wanted = wanted_of(request.GET)
+        using = get_conf().DATABASE
+        look = Look.at(connections[using], wanted)
+        groups = look.groups
+        everything = "snoozed" in request.GET
+        describe(groups[: _GROUPS_A_PAGE * 4], using)
+        awake = [one for one in groups if one.snoozed_until is None or one.snoozed_until < look.now]
+        shown = Paginator(groups if everything else awake, _GROUPS_A_PAGE).get_page(
+            request.GET.get("p")
+        )
+        context = {
+            "look": look,
+            "most": MOST_DEAD,
+            "wanted": wanted,
+            "query": query_of(wanted),
+            "shown": shown,
+            "rows": [self._row(group, wanted, look) for group in shown],
+            "snoozed": len(groups) - len(awake),
+            "everything": everything,
+            **self._permissions(request),
+        }
+        return page(self, request, "dead_letters.html", _("Dead letters"), context)
+
+    def group_view(self, request: HttpRequest) -> HttpResponse:
+        """Show one group's jobs, its error, its note, and what can be done to it."""
+        self._check_view(request)
+        wanted = wanted_of(request.GET)
+        using = get_conf().DATABASE
+        look = Look.at(connections[using], wanted)
+        group = next(iter(look.groups), None) or Group(
+            wanted.job_type or "", wanted.fingerprint or ""
+        )
+        jobs = Paginator(group.letters, _JOBS_A_PAGE).get_page(request.GET.get("p"))
+        if group.letters:
+            describe([group], using)
+        context = {
+            "look": look,
+            "group": group,
+            "jobs": jobs,
+            "rows": [(one, moment(one.died_at), ago(one.died_at, look.now)) for one in jobs],
+            "shown_at": look.now.isoformat(),
+            "first": ago(group.first_seen, look.now),
+            "last": ago(group.last_seen, look.now),
+            "snoozed_until": moment(group.snoozed_until) if group.snoozed_until else "",
+            "query": query_of(wanted),
+            "chart": _chart(group),
+            "note_form": NoteForm(initial={"note": group.note}),
+            "snooze_form": SnoozeForm(initial={"hours": 24}),
+            **self._permissions(request),
+        }
+        title = group.job_type or gettext("Dead letters")
+        return page(self, request, "dead_group.html", title, context)
+
+    def note_view(self, request: HttpRequest) -> HttpResponse:
+        """Keep a note about a group."""
+        wanted, row = self._annotated(request)
+        form = NoteForm(request.POST)
+        if form.is_valid():
+            annotate(self._connection(), row.fingerprint, note=form.cleaned_data["note"])
+            self.log(request, [row], f"Note: {form.cleaned_data['note']}"[:500])
+            messages.success(request, _("The note was saved."))
+        else:
+            messages.error(request, _("The note is too long."))
+        return self._to_group(wanted)
+
+    def snooze_view(self, request: HttpRequest) -> HttpResponse:
+        """Keep a group out of the list for some hours, or show it again."""
+        wanted, row = self._annotated(request)
+        form = SnoozeForm(request.POST)
+        if not form.is_valid():
+            messages.error(request, _("Give hours, from 0 on, and a reason."))
+            return self._to_group(wanted)
+        hours = form.cleaned_data["hours"]
+        until = Look.at(self._connection(), wanted).now + timedelta(hours=hours) if hours else None
+        annotate(self._connection(), row.fingerprint, snoozed_until=until)
+        self.log(request, [row], f"Snoozed for {hours} hours: {form.cleaned_data['reason']}")
+        told = _("The group is snoozed.") if hours else _("The group is shown again.")
+        messages.success(request, told)
+        return self._to_group(wanted)
+
+    def _annotated(self, request: HttpRequest) -> tuple[Wanted, DeadGroup]:
+        """Return the row of the group that the URL names; made when it is the first time."""
+        self._check_view(request)
+        if not self.may(request, "change", DeadGroup):
+            raise PermissionDenied
+        wanted = wanted_of(request.GET)
+        if not wanted.fingerprint:
+            raise PermissionDenied
+        annotate(self._connection(), wanted.fingerprint)
+        rows = DeadGroup.objects.using(get_conf().DATABASE)
+        return wanted, rows.get(fingerprint=wanted.fingerprint)
+
+    def _to_group(self, wanted: Wanted) -> HttpResponseRedirect:
+        return HttpResponseRedirect(f"{url_of(self, 'deadgroup_group')}?{query_of(wanted)}")
+
+    def _row(self, group: Group, wanted: Wanted, look: Look) -> dict[str, Any]:
+        """Return what a line of the list shows."""
+        one = wanted._replace(job_type=group.job_type, fingerprint=group.fingerprint)
+        return {
+            "group": group,
+            "url": f"{url_of(self, 'deadgroup_group')}?{query_of(one)}",
+            "error": shortened(group.error) or gettext("no error was recorded"),
+            "chart": _chart(group),
+            "first": ago(group.first_seen, look.now),
+            "last": ago(group.last_seen, look.now),
+            "snoozed_until": moment(group.snoozed_until) if group.snoozed_until else "",
+        }
+
+
+def _chart(group: Group) -> str:
+    day = gettext("%(count)d deaths in the last %(hours)d hours")
+    return sparkline(group.hours, day % {"count": sum(group.hours), "hours": HOURS})

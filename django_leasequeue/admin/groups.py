@@ -1,0 +1,128 @@
+"""Dead letters in groups: those of one type that failed alike, as far as they were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Max
+
+from django_leasequeue.core.clock import read_now
+from django_leasequeue.core.dead_letters import DeadLetter, newest
+from django_leasequeue.models import DeadGroup, Job, JobAttempt
+
+__all__ = ["Group", "Look", "Wanted", "describe"]
+
+#: Columns of a sparkline: hours.
+HOURS = 24
+
+
+class Wanted(NamedTuple):
+    """Which dead letters: None matches all; the fingerprint "" is that of those without one."""
+
+    queue: str | None = None
+    job_type: str | None = None
+    fingerprint: str | None = None
+
+    def matches(self, letter: DeadLetter) -> bool:
+        """Tell whether a dead letter is meant."""
+        return (
+            self.queue in (None, letter.queue)
+            and self.job_type in (None, letter.job_type)
+            and self.fingerprint in (None, letter.fingerprint)
+        )
+
+
+@dataclass
+class Group:
+    """The dead letters of one type and fingerprint that were looked at, the newest first."""
+
+    job_type: str
+    fingerprint: str
+    letters: list[DeadLetter] = field(default_factory=list)
+    #: Deaths by hour, up to now.
+    hours: list[int] = field(default_factory=lambda: [0] * HOURS)
+    error: str = ""
+    frame: str = ""
+    note: str = ""
+    snoozed_until: datetime | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.letters)
+
+    @property
+    def first_seen(self) -> datetime | None:
+        """When the first of them died."""
+        return self.letters[-1].died_at if self.letters else None
+
+    @property
+    def last_seen(self) -> datetime | None:
+        """When the last of them died."""
+        return self.letters[0].died_at if self.letters else None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look at the newest dead letters has shown; not `whole`: there are older ones."""
+
+    now: datetime
+    letters: Sequence[DeadLetter]
+    whole: bool
+
+    @classmethod
+    def at(cls, connection: BaseDatabaseWrapper, wanted: Wanted) -> Look:
+        """Return the dead letters that match, and died before now by the database's clock."""
+        now = read_now(connection)
+        letters, whole = newest(connection)
+        return cls(now, [one for one in letters if wanted.matches(one)], whole)
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups, the largest first."""
+        found: dict[tuple[str, str], Group] = {}
+        for one in self.letters:
+            key = (one.job_type, one.fingerprint)
+            group = found.setdefault(key, Group(*key))
+            group.letters.append(one)
+            if one.died_at is not None:
+                ago = int((self.now - one.died_at) / timedelta(hours=1))
+                if 0 <= ago < HOURS:
+                    group.hours[HOURS - 1 - ago] += 1
+        return sorted(found.values(), key=lambda group: -group.count)
+
+
+def describe(groups: Iterable[Group], using: str) -> None:
+    """Add what is noted about the groups, and the error of the last death of each."""
+    shown = list(groups)
+    notes = DeadGroup.objects.using(using).filter(
+        fingerprint__in={group.fingerprint for group in shown if group.fingerprint}
+    )
+    noted: Mapping[str, DeadGroup] = {row.fingerprint: row for row in notes}
+    newest_ids = [group.letters[0].id for group in shown]
+    errors = dict(
+        Job.objects.using(using).filter(pk__in=newest_ids).values_list("pk", "last_error")
+    )
+    frames = _last_frames(newest_ids, using)
+    for group in shown:
+        group.error = errors.get(group.letters[0].id, "")
+        group.frame = frames.get(group.letters[0].id, "")
+        if row := noted.get(group.fingerprint):
+            group.note, group.snoozed_until = row.note, row.snoozed_until
+
+
+def _last_frames(ids: Sequence[int], using: str) -> dict[int, str]:
+    """Return where the last attempt of each job was when it failed."""
+    attempts = JobAttempt.objects.using(using).filter(job_id__in=ids)
+    last = attempts.values_list("job_id").annotate(Max("number"))
+    numbers = dict(last.values_list("job_id", "number__max"))
+    found: dict[int, str] = {}
+    rows = attempts.filter(number__in=set(numbers.values()))
+    for job_id, number, frames in rows.values_list("job_id", "number", "frames"):
+        if numbers.get(job_id) == number and isinstance(frames, list) and frames:
+            found[job_id] = str(frames[-1])
+    return found

@@ -1,0 +1,80 @@
+"""A payload as an operator edits it: JSON text, checked as at an enqueue, and what it changes."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any, NamedTuple
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from django_leasequeue.codec import decode_payload
+from django_leasequeue.core.request import build_request
+from django_leasequeue.exceptions import EnqueueError, RejectedJob
+from django_leasequeue.models import Job
+
+__all__ = ["DiffLine", "PayloadForm", "diff", "indented"]
+
+_MARKS = {"+": "add", "-": "del"}
+
+
+class DiffLine(NamedTuple):
+    """A line of a diff and the kind of it: add, del or same."""
+
+    kind: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"<DiffLine {self.kind}>"  # the text is the payload's
+
+
+class PayloadForm(forms.Form):
+    """A job's new payload and why; valid only for what could be enqueued as this job."""
+
+    payload = forms.CharField(
+        label=_("Payload"),
+        strip=False,
+        widget=forms.Textarea(
+            attrs={"rows": 20, "class": "vLargeTextField", "spellcheck": "false"}
+        ),
+        help_text=_("A JSON object."),
+    )
+    #: The payload that was edited, as it was: another one by now is not overwritten.
+    edited = forms.CharField(widget=forms.HiddenInput)
+    reason = forms.CharField(label=_("Reason"), max_length=500)
+
+    def __init__(self, *args: Any, job: Job, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.job = job
+
+    def clean_payload(self) -> dict[str, Any]:
+        """Return the payload decoded; the message of an error holds no values of it."""
+        try:
+            payload = decode_payload(self.cleaned_data["payload"])
+            build_request(
+                self.job.job_type,
+                payload,
+                queue=self.job.queue_name,
+                max_attempts=self.job.max_attempts,
+            )
+        except (EnqueueError, RejectedJob, RecursionError, TypeError, ValueError) as error:
+            raise ValidationError(
+                _("This cannot be a payload: %(why)s"), params={"why": error}
+            ) from None
+        return payload
+
+
+def indented(payload: Any, *, sort: bool = False) -> str:
+    """Return JSON as it is edited; keys in their order unless they are to be sorted."""
+    return json.dumps(payload, indent=2, ensure_ascii=False, sort_keys=sort)
+
+
+def diff(before: Any, after: Any) -> list[DiffLine]:
+    """Return what differs between two payloads, line by line, with three lines around it."""
+    # By value: a database may give keys back in an order of its own.
+    old, new = (indented(one, sort=True).splitlines() for one in (before, after))
+    lines = difflib.unified_diff(old, new, lineterm="", n=3)
+    # The first two lines name files.
+    return [DiffLine(_MARKS.get(line[:1], "same"), line) for line in list(lines)[2:]]

@@ -1,0 +1,551 @@
+"""The admin's triage: groups of dead letters, bulk runs that are confirmed, notes, one job."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import Client
+from django.urls import path
+
+from django_leasequeue import enqueue, job
+from django_leasequeue.admin import BulkRunAdmin, DeadGroupAdmin, JobAdmin
+from django_leasequeue.core import dead_letters
+from django_leasequeue.core.clock import UtcNow
+from django_leasequeue.models import BulkRun, DeadGroup, Job, JobAttempt, JobEffect
+from django_leasequeue.registry import registry
+from tests.core.bulk import bury, statuses
+from tests.statements import count_statements
+from tests.test_admin import logged_in, make_reserved, text, user_with
+
+# A site of a project's own, for the test that sets ROOT_URLCONF to this module.
+ops = admin.AdminSite(name="ops")
+ops.register(Job, JobAdmin)
+ops.register(DeadGroup, DeadGroupAdmin)
+ops.register(BulkRun, BulkRunAdmin)
+urlpatterns = [path("ops/", ops.urls)]
+
+ROOT = "/admin/leasequeue/"
+DEAD = f"{ROOT}deadgroup/"
+A, B = "a" * 16, "b" * 16
+
+
+@pytest.fixture
+def operator(queue_db: BaseDatabaseWrapper) -> Client:
+    return logged_in(User.objects.create_superuser("root", password="x"))
+
+
+def shown(page: str) -> dict[str, str]:
+    """Return what the hidden and number fields of a page hold."""
+    inputs = re.findall(r'<input type="(?:hidden|number)"([^>]*)>', page)
+    pairs = [
+        (name[1], value[1])
+        for attributes in inputs
+        if (name := re.search('name="([^"]+)"', attributes))
+        and (value := re.search('value="([^"]*)"', attributes))
+    ]
+    return dict(pairs)
+
+
+def confirm(client: Client, query: str, operation: str = "requeue", **more: str) -> str:
+    """Look at the confirmation and send it; return the address that follows."""
+    address = f"{DEAD}{operation}/confirm/?{query}"
+    data = {**shown(text(client.get(address))), "reason": "fixed", **more}
+    response = client.post(address, data)
+    assert response.status_code == 302, text(response)
+    return str(response.headers["Location"])
+
+
+def logged() -> list[str]:
+    return list(LogEntry.objects.order_by("pk").values_list("change_message", flat=True))
+
+
+# ------------------------------------------------------------------------------------- groups
+
+
+def test_groups_say_how_many_what_and_where(operator: Client) -> None:
+    ids = bury(3, "mail.send", fingerprint=A, last_error="<b>Refused</b>", claims=1)
+    bury(1, "mail.send", fingerprint=B, last_error="Timeout")
+    bury(2, "report")
+    JobAttempt.objects.create(
+        job_id=ids[-1], number=1, token=b"t" * 16, outcome="failed", frames=["app.py:9 send"]
+    )
+    page = text(operator.get(DEAD))
+    rows = re.findall(r'<th scope="row">.*?</tr>', page, re.DOTALL)
+    assert [re.search(r"<td>(\d+)</td>", row)[1] for row in rows] == ["3", "2", "1"]  # type: ignore[index]
+    assert "&lt;b&gt;Refused&lt;/b&gt;" in rows[0] and "app.py:9 send" in rows[0]
+    assert "no error was recorded" in rows[1]
+    assert "3 deaths in the last 24 hours" in rows[0]
+    assert "6 dead letters" in page
+    page = text(operator.get(f"{DEAD}?type=report"))
+    assert "2 dead letters" in page and "mail.send" not in page
+    assert "There are no dead letters here" in text(operator.get(f"{DEAD}?queue=nowhere"))
+    assert operator.get(f"{DEAD}?type={'x' * 300}").status_code == 404
+
+
+def test_a_page_of_groups_asks_little(operator: Client, connection: BaseDatabaseWrapper) -> None:
+    for number in range(60):
+        bury(2, f"type-{number:02}", fingerprint=f"{number:016}", claims=1)
+    with count_statements(connection) as statements:
+        page = text(operator.get(DEAD))
+    assert len(statements) < 15, statements
+    assert page.count('<th scope="row">') == 50
+    assert text(operator.get(f"{DEAD}?p=2")).count('<th scope="row">') == 10
+    assert not [sql for sql in statements if re.search('["`]payload["`]', sql)]
+
+
+def test_what_was_not_looked_at_is_said(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letters.newest, "__defaults__", (3,))
+    bury(5, fingerprint=A)
+    page = text(operator.get(DEAD))
+    assert "3 dead letters+" in page and "there are older ones" in page
+    assert "raise the number" in text(operator.get(f"{DEAD}requeue/confirm/"))
+
+
+def test_a_groups_page_lists_its_jobs(operator: Client, connection: BaseDatabaseWrapper) -> None:
+    ids = bury(120, "mail.send", fingerprint=A, last_error="Refused")
+    bury(1, "mail.send", fingerprint=B)
+    with count_statements(connection) as statements:
+        page = text(operator.get(f"{DEAD}group/?fingerprint={A}&type=mail.send"))
+    assert len(statements) < 15, statements
+    listed = [int(pk) for pk in re.findall(r'name="job" value="(\d+)"', page)]
+    assert listed == ids[::-1][:100]
+    assert f"{ROOT}job/{ids[-1]}/change/" in page
+    more = text(operator.get(f"{DEAD}group/?fingerprint={A}&type=mail.send&p=2"))
+    assert len(re.findall('name="job"', more)) == 20
+    nothing = text(operator.get(f"{DEAD}group/?fingerprint={'c' * 16}"))
+    assert "There are no dead letters here" in nothing
+
+
+@pytest.mark.urls(__name__)
+def test_on_a_site_of_the_projects_own(operator: Client) -> None:
+    (pk, *_rest) = bury(2, "mail.send", fingerprint=A)
+    dead = "/ops/leasequeue/deadgroup/"
+    page = text(operator.get(f"{dead}group/?fingerprint={A}"))
+    address = f"{dead}requeue/selected/?fingerprint={A}"
+    data = {"shown_at": shown(page)["shown_at"], "job": pk, "reason": "x"}
+    run = text(operator.post(address, data, follow=True))
+    pages = [text(operator.get(one)) for one in (dead, f"/ops/leasequeue/job/{pk}/change/")]
+    for one in (page, run, *pages):
+        assert "/ops/leasequeue/" in one
+        assert "/admin/leasequeue/" not in one
+
+
+def test_strict_csp_has_nothing_to_refuse(operator: Client) -> None:
+    (pk, *_rest) = bury(2, "mail.send", fingerprint=A)
+    run = confirm(operator, f"fingerprint={A}", rate="0.001")
+    for address in (DEAD, f"{DEAD}group/?fingerprint={A}", run, f"{ROOT}job/{pk}/change/"):
+        page = text(operator.get(address))
+        assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", page), address
+        scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL)
+        inline = [one for one in scripts if "src=" not in one[0] or one[1].strip()]
+        assert not inline, address
+
+
+# --------------------------------------------------------------------------------- bulk runs
+
+
+def test_a_group_is_requeued_and_the_others_are_not(operator: Client) -> None:
+    ids = bury(300, "mail.send", fingerprint=A)
+    others = bury(2, "mail.send", fingerprint=B)
+    assert "300 dead letters would be ready again" in text(
+        operator.get(f"{DEAD}requeue/confirm/?fingerprint={A}&type=mail.send")
+    )
+    address = confirm(operator, f"fingerprint={A}&type=mail.send")
+    assert set(statuses(ids)) == {"ready"}
+    assert statuses(others) == ["dead"] * 2
+    page = text(operator.get(address))
+    assert '<dd id="run-state">finished</dd>' in page
+    assert '<span id="run-changed">300</span>' in page
+    assert logged() == ["Started: fixed"] and "fixed" in page
+    row = BulkRun.objects.get()
+    assert (row.by, row.changed) == ("root", 300)
+    assert "300" in text(operator.get(f"{ROOT}bulkrun/"))
+
+
+def test_never_more_than_was_shown(operator: Client) -> None:
+    ids = bury(3, fingerprint=A)
+    address = f"{DEAD}requeue/confirm/?fingerprint={A}"
+    data = {**shown(text(operator.get(address))), "reason": "fixed"}
+    later = bury(2, fingerprint=A)
+    # As if it had died before, in a transaction that was not committed yet.
+    (unseen,) = bury(1, fingerprint=A, finished_at="2021-01-01 00:00:00+00:00")
+    operator.post(address, data)
+    assert statuses([*ids, *later, unseen]) == ["ready"] * 3 + ["dead"] * 3
+
+
+def test_sent_twice_it_is_one_run(operator: Client) -> None:
+    ids = bury(3, fingerprint=A)
+    address = f"{DEAD}requeue/confirm/?fingerprint={A}"
+    data = {**shown(text(operator.get(address))), "reason": "fixed"}
+    first = operator.post(address, data)
+    Job.objects.filter(pk=ids[0]).update(status="dead", finished_at=UtcNow())
+    second = operator.post(address, data)
+    assert first.headers["Location"] == second.headers["Location"]
+    assert BulkRun.objects.count() == 1
+    # Another operator's is a run of its own, but what died again is not part of it.
+    other = logged_in(User.objects.create_superuser("second", password="x"))
+    other.post(address, data)
+    assert statuses(ids) == ["dead", "ready", "ready"]
+
+
+def test_two_operators_at_once(operator: Client) -> None:
+    """Case E2: each job is requeued once, and the counts of both runs add up."""
+    ids = bury(300, fingerprint=A)
+    other = logged_in(User.objects.create_superuser("second", password="x"))
+    address = f"{DEAD}requeue/confirm/?fingerprint={A}"
+    data = {**shown(text(operator.get(address))), "reason": "fixed"}
+    start = threading.Barrier(2)
+
+    def press(client: Client) -> None:
+        start.wait(10)
+        try:
+            client.post(address, data)
+        finally:
+            connections.close_all()
+
+    rival = threading.Thread(target=press, args=[other])
+    rival.start()
+    start.wait(10)
+    operator.post(address, data)
+    rival.join(60)
+    assert set(statuses(ids)) == {"ready"}
+    assert sum(BulkRun.objects.values_list("changed", flat=True)) == 300
+
+
+def test_a_confirmation_needs_a_reason_and_what_was_shown(operator: Client) -> None:
+    ids = bury(1)
+    address = f"{DEAD}requeue/confirm/"
+    data = shown(text(operator.get(address)))
+    for wrong in ({"reason": ""}, {"shown_at": "x"}, {"most": "0"}, {"rate": "nan"}):
+        response = operator.post(address, {**data, "reason": "fixed", **wrong})
+        assert response.status_code == 200, wrong
+    assert statuses(ids) == ["dead"]
+    assert operator.get(f"{DEAD}erase/confirm/").status_code == 404
+
+
+def test_canary_and_rate_are_followed_from_the_page(operator: Client) -> None:
+    ids = bury(4, fingerprint=A)
+    address = confirm(operator, f"fingerprint={A}", canary="1", spread="60")
+    assert "waits for the jobs that went first" in text(operator.get(address))
+    assert statuses(ids) == ["ready", *["dead"] * 3]
+    Job.objects.filter(pk=ids[0]).update(status="done")
+    go = address.replace("change/", "go/")
+    fragment = operator.post(go, headers={"X-Requested-With": "fetch"})
+    assert '<dd id="run-state">finished</dd>' in text(fragment)
+    assert "<html" not in text(fragment)
+    assert statuses(ids) == ["done", *["ready"] * 3]
+    assert operator.get(go).status_code == 405
+
+
+def test_a_run_is_cancelled_with_a_reason(operator: Client) -> None:
+    ids = bury(2, fingerprint=A)
+    address = confirm(operator, f"fingerprint={A}", rate="0.001")
+    page = text(operator.get(address))
+    assert '<dd id="run-state">running</dd>' in page and "requeue --resume" in page
+    cancel = address.replace("change/", "cancel/")
+    operator.post(cancel, {"reason": " "})
+    assert BulkRun.objects.get().state == "running"
+    operator.post(cancel, {"reason": "wrong group"})
+    operator.post(cancel, {"reason": "again"})
+    assert BulkRun.objects.get().state == "cancelled"
+    operator.post(address.replace("change/", "go/"))
+    assert statuses(ids) == ["ready", "dead"]
+    assert logged() == ["Started: fixed", "Cancelled: wrong group"]
+    page = text(operator.get(address))
+    assert "bulk-go" not in page and "wrong group" in page
+    assert operator.post(address, {"state": "running"}).status_code == 403
+
+
+def test_discarded_they_are_cancelled(operator: Client) -> None:
+    ids = bury(3, fingerprint=A)
+    confirm(operator, f"fingerprint={A}", "cancel")
+    assert statuses(ids) == ["cancelled"] * 3
+    assert "There are no dead letters here" in text(operator.get(DEAD))
+
+
+def test_a_selection(operator: Client) -> None:
+    ids = bury(3, fingerprint=A)
+    page = text(operator.get(f"{DEAD}group/?fingerprint={A}"))
+    address = f"{DEAD}requeue/selected/?fingerprint={A}"
+    data = {"shown_at": shown(page)["shown_at"], "job": [*ids[:2], "x", 10**18]}
+    operator.post(address, data)
+    assert statuses(ids) == ["dead"] * 3  # no reason
+    operator.post(address, {**data, "reason": "tried"})
+    assert statuses(ids) == ["ready", "ready", "dead"]
+    # One of them dies again; what was pressed twice does not requeue it twice.
+    Job.objects.filter(pk=ids[0]).update(status="dead", finished_at=UtcNow())
+    operator.post(address, {**data, "reason": "tried"})
+    assert statuses(ids) == ["dead", "ready", "dead"]
+    operator.post(f"{DEAD}cancel/selected/", {**data, "job": ids[2:], "reason": "old"})
+    assert statuses(ids) == ["dead", "ready", "cancelled"]
+
+
+def test_those_without_a_fingerprint_are_a_group(operator: Client) -> None:
+    (crashed,) = bury(1, "mail.send")
+    (failed,) = bury(1, "mail.send", fingerprint=A)
+    (other,) = bury(1, "report")
+    confirm(operator, "type=mail.send&fingerprint=")
+    assert statuses([crashed, failed, other]) == ["ready", "dead", "dead"]
+
+
+# --------------------------------------------------------------------------- notes and snooze
+
+
+def test_notes_and_snooze(operator: Client) -> None:
+    bury(2, "mail.send", fingerprint=A)
+    bury(1, "report", fingerprint=B)
+    query = f"?type=mail.send&fingerprint={A}"
+    operator.post(f"{DEAD}group/note/{query}", {"note": "see <b>runbook</b>"})
+    assert "see &lt;b&gt;runbook" in text(operator.get(DEAD))
+    operator.post(f"{DEAD}group/snooze/{query}", {"hours": "2"})
+    assert DeadGroup.objects.get().snoozed_until is None  # no reason
+    operator.post(f"{DEAD}group/snooze/{query}", {"hours": "2", "reason": "fix tonight"})
+    page = text(operator.get(DEAD))
+    assert "mail.send" not in page and "1 group is snoozed" in page
+    page = text(operator.get(f"{DEAD}?snoozed=1"))
+    assert "mail.send" in page and "snoozed until" in page
+    assert "Snoozed until" in text(operator.get(f"{DEAD}group/{query}"))
+    DeadGroup.objects.update(snoozed_until="2021-01-01 00:00:00+00:00")
+    assert "mail.send" in text(operator.get(DEAD))
+    operator.post(f"{DEAD}group/snooze/{query}", {"hours": "0", "reason": "now"})
+    row = DeadGroup.objects.get()
+    assert (row.snoozed_until, row.note) == (None, "see <b>runbook</b>")
+    assert logged() == [
+        "Note: see <b>runbook</b>",
+        "Snoozed for 2 hours: fix tonight",
+        "Snoozed for 0 hours: now",
+    ]
+
+
+# --------------------------------------------------------------------------------- permissions
+
+
+def test_who_may_only_look_changes_nothing(queue_db: object) -> None:
+    client = logged_in(user_with("view_job"))
+    (pk,) = bury(1, fingerprint=A)
+    for address in (DEAD, f"{DEAD}group/?fingerprint={A}", f"{ROOT}job/{pk}/change/"):
+        page = text(client.get(address))
+        assert not re.search("confirm/|selected/|note/|/act/|/payload/", page), address
+    posts = [
+        *(f"{DEAD}{name}/{what}/" for name in ("requeue", "cancel") for what in _STEPS),
+        *(f"{DEAD}group/{what}/?fingerprint={A}" for what in ("note", "snooze")),
+        *(f"{ROOT}job/{pk}/{what}/" for what in ("act/requeue", "act/cancel", "payload")),
+    ]
+    for address in posts:
+        answer = client.post(address, {"reason": "x", "job": pk, "hours": "1", "note": "x"})
+        assert answer.status_code == 403, address
+    assert client.get(f"{DEAD}requeue/confirm/").status_code == 403
+    assert statuses([pk]) == ["dead"]
+    assert not DeadGroup.objects.exists() and not BulkRun.objects.exists()
+
+
+_STEPS = ("confirm", "selected")
+
+
+def test_no_permission_no_page(queue_db: object) -> None:
+    client = logged_in(user_with())
+    bury(1, fingerprint=A)
+    for address in (DEAD, f"{DEAD}group/?fingerprint={A}", f"{ROOT}bulkrun/"):
+        assert client.get(address).status_code == 403, address
+    assert Client().get(DEAD).status_code == 302
+
+
+def test_each_operation_has_its_own_permission(queue_db: object) -> None:
+    client = logged_in(user_with("view_job", "cancel_job"))
+    ids = bury(2, fingerprint=A)
+    assert client.get(f"{DEAD}requeue/confirm/").status_code == 403
+    address = confirm(client, f"fingerprint={A}", "cancel", rate="0.001")
+    assert statuses(ids) == ["cancelled", "dead"]
+    assert client.get(address).status_code == 200
+    row = BulkRun.objects.get()
+    BulkRun.objects.filter(pk=row.pk).update(operation="requeue")
+    for step in ("go", "cancel"):
+        answer = client.post(address.replace("change/", f"{step}/"), {"reason": "x"})
+        assert answer.status_code == 403
+
+
+def test_forms_need_a_csrf_token(operator: Client) -> None:
+    ids = bury(1)
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(User.objects.get())
+    for address in (f"{DEAD}requeue/confirm/", f"{ROOT}job/{ids[0]}/act/requeue/"):
+        assert strict.post(address, {"reason": "x"}).status_code == 403
+    assert statuses(ids) == ["dead"]
+
+
+# --------------------------------------------------------------------------------- one job
+
+
+def test_requeue_and_cancel_from_the_jobs_page(operator: Client) -> None:
+    (pk,) = bury(1)
+    page = f"{ROOT}job/{pk}/"
+    assert "Requeue this job" in text(operator.get(f"{page}change/"))
+    operator.post(f"{page}act/requeue/", {"reason": ""})
+    assert statuses([pk]) == ["dead"]
+    operator.post(f"{page}act/requeue/", {"reason": "fixed"})
+    again = operator.post(f"{page}act/requeue/", {"reason": "fixed"}, follow=True)
+    assert "Nothing was changed" in text(again)
+    assert "Requeue this job" not in text(again)
+    operator.post(f"{page}act/cancel/", {"reason": "not wanted"})
+    assert statuses([pk]) == ["cancelled"]
+    assert logged() == ["Requeued: fixed", "Cancelled: not wanted"]
+    assert operator.get(f"{page}act/cancel/").status_code == 405
+    assert operator.post(f"{page}act/erase/", {"reason": "x"}).status_code == 404
+
+
+def test_a_running_job_is_not_requeued_but_cancelled(operator: Client) -> None:
+    pk = make_reserved()
+    answer = operator.post(f"{ROOT}job/{pk}/act/requeue/", {"reason": "x"}, follow=True)
+    assert "Nothing was changed" in text(answer)
+    assert "Requeue this job" not in text(answer)
+    assert statuses([pk]) == ["reserved"]
+    _compared, written = edit(operator, pk, {"a": 1})
+    assert written.status_code == 302
+    assert (Job.objects.get().status, Job.objects.get().payload) == ("reserved", {})
+    operator.post(f"{ROOT}job/{pk}/act/cancel/", {"reason": "x"})
+    assert statuses([pk]) == ["cancelled"]
+    assert JobAttempt.objects.get().outcome == "cancelled"
+
+
+def test_the_lists_actions_take_a_reason(operator: Client) -> None:
+    ids = bury(1)
+    data = {"action": "requeue_jobs", "index": "0", "_selected_action": ids, "reason": "fixed"}
+    operator.post(f"{ROOT}job/", data)
+    assert (statuses(ids), logged()) == (["ready"], ["Requeued: fixed"])
+
+
+def test_the_lists_actions_are_for_what_was_shown(operator: Client) -> None:
+    ids = bury(3)
+    action = {**shown(text(operator.get(f"{ROOT}job/"))), "action": "requeue_jobs", "index": "0"}
+    later = bury(1)
+    operator.post(f"{ROOT}job/", {**action, "select_across": "1", "_selected_action": ids[:1]})
+    assert statuses([*ids, *later]) == ["ready"] * 3 + ["dead"]
+    Job.objects.filter(pk=ids[0]).update(status="dead", finished_at=UtcNow())
+    again = {**action, "select_across": "0", "_selected_action": ids[:1]}
+    operator.post(f"{ROOT}job/", again)
+    assert statuses(ids[:1]) == ["dead"]
+
+
+def test_neighbours_and_effects(operator: Client, connection: BaseDatabaseWrapper) -> None:
+    first = enqueue("demo.work", key="k", queue="a").pk
+    other = enqueue("demo.work", key="k", queue="b").pk
+    more = [enqueue("demo.work").pk for _ in range(12)]
+    JobEffect.objects.create(job_id=first, name="charge", number=1)
+    with count_statements(connection) as statements:
+        page = text(operator.get(f"{ROOT}job/{first}/change/"))
+    assert len(statements) < 15
+    assert "charge (attempt 1," in page
+    linked = [int(pk) for pk in re.findall(r'<li><a href="[^"]*/job/(\d+)/change/">#', page)]
+    assert linked == [other, other, *more[:4]]
+
+
+def test_the_holder_of_a_jobs_key_is_linked(operator: Client) -> None:
+    old = enqueue("demo.work", key="k", key_until="finished").pk
+    operator.post(f"{ROOT}job/{old}/act/cancel/", {"reason": "x"})
+    holder = enqueue("demo.work", key="k", key_until="finished").pk
+    page = text(operator.get(f"{ROOT}job/{old}/change/"))
+    assert f'{ROOT}job/{holder}/change/">#{holder}</a>' in page
+
+
+# ----------------------------------------------------------------------------- payload edit
+
+
+@pytest.fixture
+def charge() -> Any:
+    yield job("triage.charge", sensitive=("card",))(lambda card: None)
+    registry.remove("triage.charge")
+
+
+def edit(client: Client, pk: int, new: Any, **more: str) -> Any:
+    """Compare a payload and confirm it."""
+    address = f"{ROOT}job/{pk}/payload/"
+    given = new if isinstance(new, str) else json.dumps(new)
+    data = {**shown(text(client.get(address))), "payload": given, "reason": "typo"}
+    compared = client.post(address, data)
+    data |= {**shown(text(compared)), "confirm": "1", **more}
+    return compared, client.post(address, data)
+
+
+def test_a_payload_is_compared_and_requeued(operator: Client) -> None:
+    (pk,) = bury(1, payload={"to": "ada", "n": 1}, claims=5)
+    compared, _written = edit(operator, pk, {"to": "<ada>", "n": 1})
+    diff = text(compared).partition('id="payload-diff"')[2].partition("</pre>")[0]
+    assert re.findall(r"diff-(add|del)", diff) == ["del", "add"]
+    assert "&quot;&lt;ada&gt;&quot;" in diff
+    row = Job.objects.get()
+    assert (row.status, row.payload, row.attempts, row.claims) == (
+        *("ready", {"to": "<ada>", "n": 1}),
+        *(0, 5),
+    )
+    assert logged() == ["Payload edited and requeued: typo"]
+
+
+@pytest.mark.parametrize("junk", ["{", "[1]", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 5000])
+def test_what_is_no_payload_is_refused(operator: Client, junk: str) -> None:
+    (pk,) = bury(1, payload={"a": 1})
+    _compared, answer = edit(operator, pk, junk)
+    assert "This cannot be a payload" in text(answer)
+    row = Job.objects.get()
+    assert (row.status, row.payload) == ("dead", {"a": 1})
+
+
+def test_only_what_was_compared_is_written(operator: Client) -> None:
+    (pk,) = bury(1, payload={"a": 1})
+    _compared, answer = edit(operator, pk, {"a": 2}, payload='{"a": 3}')
+    assert answer.status_code == 200
+    assert Job.objects.get().payload == {"a": 1}
+
+
+def test_a_job_that_changed_meanwhile_is_not_overwritten(operator: Client) -> None:
+    (pk,) = bury(1, payload={"a": 1})
+    address = f"{ROOT}job/{pk}/payload/"
+    data = {**shown(text(operator.get(address))), "payload": '{"a": 2}', "reason": "typo"}
+    Job.objects.update(payload={"a": 9})
+    data |= {**shown(text(operator.post(address, data))), "confirm": "1"}
+    assert "begin again" in text(operator.post(address, data))
+    assert Job.objects.get().payload == {"a": 9}
+
+
+def test_editing_shows_the_payload_so_it_needs_both_permissions(
+    queue_db: object, charge: Any
+) -> None:
+    (pk,) = bury(1, "triage.charge", payload={"card": "4111"})
+    user = user_with("view_job", "requeue_job", "edit_payload")
+    assert logged_in(user).get(f"{ROOT}job/{pk}/payload/").status_code == 403
+    assert "4111" not in text(logged_in(user).get(f"{ROOT}job/{pk}/change/?reveal=1"))
+    user.delete()
+    client = logged_in(user_with("view_job", "requeue_job", "edit_payload", "view_payload"))
+    page = text(client.get(f"{ROOT}job/{pk}/change/"))
+    assert "4111" not in page and 'href="?reveal=1"' in page
+    assert "4111" in text(client.get(f"{ROOT}job/{pk}/change/?reveal=1"))
+    assert "4111" in text(client.get(f"{ROOT}job/{pk}/payload/"))
+
+
+def test_where_signing_is_on_an_edit_signs_and_needs_that_permission(
+    queue_db: object, settings: Any
+) -> None:
+    settings.LEASEQUEUE = {**settings.LEASEQUEUE, "SIGNING_KEYS": ["k" * 32]}
+    pk = enqueue("demo.work", {"a": 1}).pk
+    Job.objects.update(status="dead", finished_at=UtcNow())
+    user = user_with("view_job", "requeue_job", "edit_payload")
+    assert logged_in(user).get(f"{ROOT}job/{pk}/payload/").status_code == 403
+    user.delete()
+    client = logged_in(user_with("view_job", "requeue_job", "edit_payload", "sign_job"))
+    before = Job.objects.get().signature
+    edit(client, pk, {"a": 2})
+    after = Job.objects.get()
+    assert (after.status, after.payload) == ("ready", {"a": 2})
+    assert after.signature not in ("", before)
+    # A signature that is not right is never made right here.
+    Job.objects.update(status="dead", finished_at=UtcNow(), signature="0" * 64)
+    edit(client, pk, {"a": 3})
+    assert (Job.objects.get().status, Job.objects.get().payload) == ("dead", {"a": 2})
