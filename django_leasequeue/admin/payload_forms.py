@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -20,14 +21,12 @@ __all__ = ["DiffLine", "PayloadForm", "diff", "indented"]
 _MARKS = {"+": "add", "-": "del"}
 
 
-class DiffLine(NamedTuple):
+@dataclass(frozen=True)
+class DiffLine:
     """A line of a diff and the kind of it: add, del or same."""
 
     kind: str
-    text: str
-
-    def __repr__(self) -> str:
-        return f"<DiffLine {self.kind}>"  # the text is the payload's
+    text: str = field(repr=False)
 
 
 class PayloadForm(forms.Form):
