@@ -54,6 +54,18 @@ _LISTED = (
         "Claims that could not be given back: the lease was lost, or the database not reached.",
     ),
     Family("leasequeue_burials", "counter", (*_BY_TYPE, "outcome"), "`failed` hooks that ended."),
+    Family(
+        "leasequeue_schedule_lateness_seconds",
+        "histogram",
+        ("worker",),
+        "From a schedule's tick until its job was in the database.",
+    ),
+    Family(
+        "leasequeue_schedule_refusals",
+        "counter",
+        ("worker",),
+        "Ticks that a schedule's faults kept from being taken.",
+    ),
     Family("leasequeue_database_outages", "counter", ("worker",), "Outages of the database."),
     Family("leasequeue_fatal_errors", "counter", ("worker",), "Fatal errors; the worker ends."),
     # How a worker is

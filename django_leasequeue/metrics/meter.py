@@ -7,6 +7,7 @@ from typing import Any
 
 from django_leasequeue.core.recover import Recovered
 from django_leasequeue.core.settle import Settled, Verdict
+from django_leasequeue.core.ticking import Ticked
 from django_leasequeue.metrics.families import FAMILIES
 from django_leasequeue.metrics.tallies import Counter, Histogram
 from django_leasequeue.outcomes import End
@@ -52,7 +53,7 @@ class PrometheusMeter(Meter):
         for job_type in (*(kind.name for kind in registry), _OTHER):
             for name in ("dead", "retries", "lease_losses"):
                 self._add(name, job_type, by=0)
-        for name in ("database_outages", "fatal_errors"):
+        for name in ("database_outages", "fatal_errors", "schedule_refusals"):
             self._add(name, by=0)
         for reason in ("lost", "not_reached"):
             self._add("release_failures", reason, by=0)
@@ -113,6 +114,14 @@ class PrometheusMeter(Meter):
             self._add("recoveries", job.status.value)
             if job.status is Status.DEAD:
                 self._add("dead", _type(job.job_type))
+
+    def ticked(self, ticked: Sequence[Ticked]) -> None:
+        for one in ticked:
+            if one.error:
+                self._add("schedule_refusals")
+            elif one.job_id is not None:
+                lateness = self._histograms["schedule_lateness_seconds"]
+                lateness.observe(self._worker, seconds=one.late)
 
     def lost_database(self) -> None:
         self._add("database_outages")

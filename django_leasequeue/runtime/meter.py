@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from django_leasequeue.core.recover import Recovered
 from django_leasequeue.core.settle import Settled
+from django_leasequeue.core.ticking import Ticked
 from django_leasequeue.runtime.charges import Charge, Ended
 
 __all__ = ["Meter"]
@@ -35,6 +36,9 @@ class Meter:
 
     def recovered(self, jobs: Sequence[Recovered]) -> None:
         """Note expired leases of any worker that were taken back."""
+
+    def ticked(self, ticked: Sequence[Ticked]) -> None:
+        """Note ticks of schedules that this worker took, or could not take for their faults."""
 
     def lost_database(self) -> None:
         """Note the start of an outage."""

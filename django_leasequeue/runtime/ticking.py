@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -41,8 +41,16 @@ class Ticking:
         """Return how long the loop may wait before the next look."""
         return max(0.0, self._due - ticks())
 
-    def run_if_due(self, connection: BaseDatabaseWrapper, stopping: Callable[[], bool]) -> bool:
-        """Take what is due, if it is time to look; tell whether jobs were enqueued."""
+    def run_if_due(
+        self,
+        connection: BaseDatabaseWrapper,
+        stopping: Callable[[], bool],
+        on_ticked: Callable[[Sequence[Ticked]], None],
+    ) -> bool:
+        """Take what is due, if it is time to look; tell whether jobs were enqueued.
+
+        `on_ticked` is called with what was taken.
+        """
         if ticks() < self._due:
             return False
         if not self._synced:
@@ -52,6 +60,7 @@ class Ticking:
         taken: list[Ticked] = []
         if left is not None and left <= 0:
             taken = self._take(connection, stopping)
+            on_ticked(taken)
             left = seconds_to_next(connection, self._names)
         ended = self._once and not (taken and left is not None and left <= 0)
         self._due = float("inf") if ended else ticks() + self._pause(left)

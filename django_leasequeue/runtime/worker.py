@@ -284,7 +284,9 @@ class Worker:
         self.recovery.run_if_due(
             self.connection, lambda: self.shutdown.stopping, self._on_recovered
         )
-        if self.ticking.run_if_due(self.connection, lambda: self.shutdown.stopping):
+        if self.ticking.run_if_due(
+            self.connection, lambda: self.shutdown.stopping, self.meter.ticked
+        ):
             self.intake.forget()
         wait = self._take_in()
         self._look_after_crew()

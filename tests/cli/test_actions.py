@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_leasequeue import enqueue
+from django_leasequeue import add_schedule, enqueue
 from django_leasequeue.core.clock import read_now
 from django_leasequeue.models import Job, Queue, Schedule
 from tests.core.arrange import claim_one
@@ -230,6 +230,22 @@ def test_schedules(queue_db, leasequeue):
     assert (len(ended.lines), ended.err.count("\n")) == (2, 1)
     document = leasequeue("schedules", "--limit", 1, "--json").document
     assert ([row["name"] for row in document["schedules"]], document["more"]) == (["nightly"], True)
+
+
+def test_a_schedule_is_shown_disabled_enabled_and_run(queue_db, leasequeue):
+    add_schedule("nightly", "t", cron="0 3 * * *", timezone="Asia/Tokyo")
+    *_table, last = leasequeue("schedules", "nightly").lines
+    assert last.strip().endswith("T03:00:00+09:00")
+    document = leasequeue("schedules", "nightly", "--json").document
+    assert (document["schedule"]["name"], len(document["next_ticks"])) == ("nightly", 5)
+    assert leasequeue("schedules", "nightly", "--disable").out == "nightly: disabled\n"
+    assert leasequeue("schedules", "nightly", "--disable").out == "nightly: was disabled already\n"
+    assert leasequeue("schedules", "nightly", "--enable", "--json").document["changed"] is True
+    assert leasequeue("schedules", "nightly", "--run", "--json").document["created"] is True
+    assert Job.objects.get().schedule == "nightly"
+    for wrong in (("nowhere",), ("nowhere", "--run"), ("--run",), ("nightly", "--run", "--enable")):
+        assert leasequeue("schedules", *wrong).code == 2
+    assert Job.objects.count() == 1
 
 
 def test_sign_answers_in_json(queue_db, leasequeue, settings):

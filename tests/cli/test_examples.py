@@ -9,6 +9,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from django_leasequeue import add_schedule
 from django_leasequeue.cli.table import TABLE, load
 from django_leasequeue.models import Job
 from tests.cli.examples import examples
@@ -21,6 +22,8 @@ KEYS = ["an example's key"]
 def test_an_example_runs(queue_db, leasequeue, settings, monkeypatch, tmp_path, example):
     for job_id in (1, 2, 3):
         Job.objects.create(id=job_id, job_type="arranged", status="dead")
+    if example.subcommand == "schedules":
+        add_schedule("nightly", "arranged", every=86_400)
     if example.subcommand == "sign":
         settings.LEASEQUEUE = {**settings.LEASEQUEUE, "SIGNING_KEYS": KEYS}
     monkeypatch.chdir(tmp_path)

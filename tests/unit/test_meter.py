@@ -12,6 +12,7 @@ from django_leasequeue import job
 from django_leasequeue.core.lease import Lease
 from django_leasequeue.core.recover import Recovered
 from django_leasequeue.core.settle import Ending, Settled, Verdict
+from django_leasequeue.core.ticking import Ticked
 from django_leasequeue.metrics.exposition import WorkerState, expose, worker_families
 from django_leasequeue.metrics.families import FAMILIES
 from django_leasequeue.metrics.meter import PrometheusMeter, Tallies
@@ -64,6 +65,7 @@ def counted(act: Callable[[Meter], None]) -> dict[str, float]:
         and (name := shown(sample)).startswith(("claim", "attempts", "retries", "dead", "lease"))
         | name.startswith(("parked", "releases", "release_f", "recover", "burials", "database"))
         | name.startswith(("fatal", "handler_seconds_count", "settle_seconds_count"))
+        | name.startswith(("schedule_lateness_seconds_count", "schedule_refusals"))
     }
 
 
@@ -75,6 +77,7 @@ def shown(sample: Any) -> str:
 WROTE = {"settle_seconds_count": 1, "handler_seconds_count meter.known": 1}
 RAN = {"handler_seconds_count meter.known": 1}
 ERROR = ErrorSummary("E", "E")
+TICKED = Ticked("nightly", "meter.known", "q", None, 0.5, 7)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +172,8 @@ def test_the_rest():
         meter.buried(ended(Outcome(End.FAILED, error=ERROR)))
         meter.left(unstarted, unstarted=True)
         meter.left(ended(Outcome(End.COMPLETED)), unstarted=False)
+        without = TICKED._replace(job_id=None)
+        meter.ticked([TICKED, without, without._replace(error="x")])
         meter.lost_database()
         meter.failed()
 
@@ -179,6 +184,8 @@ def test_the_rest():
         "burials_total meter.known failed": 1,
         "release_failures_total not_reached": 1,
         "lease_losses_total meter.known": 1,
+        "schedule_lateness_seconds_count": 1,
+        "schedule_refusals_total": 1,
         "database_outages_total": 1,
         "fatal_errors_total": 1,
     }
