@@ -31,6 +31,9 @@ _LONGEST = 200
 _SECOND = timedelta(seconds=1)
 #: No zone has set its clocks back by more; what is repeated lies within it.
 _LONGEST_SHIFT = timedelta(hours=25)
+#: How far ahead a match is looked for, as cronsim does.
+_FURTHEST = timedelta(days=50 * 366)
+_LAST_START = datetime(9900, 1, 1, tzinfo=UTC)
 #: A day on which all zones keep their clocks, for a search in wall times.
 _START = datetime(2000, 1, 1)  # noqa: DTZ001  (a wall time)
 
@@ -98,7 +101,8 @@ def _through_both(cron: str, zone: ZoneInfo, moment: datetime) -> Iterator[datet
     cronsim itself leaps over some where the clocks change by half an hour: it is asked for wall
     times that keep one offset, up to the change.
     """
-    while True:
+    until = min(moment, _LAST_START) + _FURTHEST
+    while moment < until:
         offset = _offset(zone, moment)
         wall = (moment + offset).replace(tzinfo=None)
         match = next(CronSim(cron, wall), None)

@@ -24,6 +24,8 @@ LONGEST = 366 * 86_400.0
 CATCH_UPS = ("latest", "all", "none")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Earlier rules of clock changes are none of a schedule's.
+_FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -57,7 +59,9 @@ class Rule:
             return cls("", _seconds(every), timezone)
         if not isinstance(cron, str):
             raise ScheduleError(f"cron is a text, not a {type(cron).__name__}")
-        return cls(normal_cron(cron), None, timezone)
+        rule = cls(normal_cron(cron), None, timezone)
+        rule.after(_FIRST)  # one that only names times which the clocks skip never ticks
+        return rule
 
     def after(self, moment: datetime) -> datetime:
         """Return the first tick after an aware moment, in UTC."""

@@ -26,8 +26,9 @@ _COLUMNS = ("job_type", "queue_name", "priority", "key", "catch_up", *_RULE)
 
 
 def sync_declared(connection: BaseDatabaseWrapper, declared: Sequence[Declaration]) -> list[str]:
-    """Insert or update the schedules of these job types; return the names of what changed.
+    """Insert or update the schedules of these job types; return what was not yet as declared.
 
+    Call it until that is none: waits for no lock, so a row that somebody holds is left as it is.
     A new one and one whose rule changed tick next on their grid, never at once. A schedule of the
     same name that an operator has made is the operator's. Raises what the database raises, and
     CommitUnknown: it may be called again.
@@ -113,13 +114,13 @@ def _update(
         tagged(
             "tick",
             f"SELECT {', '.join(_RULE)}, {dialect.select_time('last_tick')} "
-            f"FROM leasequeue_schedule WHERE name = %s{dialect.wait_locked}",
+            f"FROM leasequeue_schedule WHERE name = %s{dialect.skip_locked}",
         ),
         [kind.name],
     )
     found = cursor.fetchone()
     if found is None:
-        return  # deleted meanwhile; the next start makes it anew
+        return  # deleted meanwhile, or locked: the next call meets it again
     changes, params = (
         [f"{quoted(connection, [name])} = %s" for name in wanted],
         list(wanted.values()),

@@ -80,12 +80,14 @@ def add_schedule(
     try:
         with transaction.atomic(using=connection.alias):
             objects = Schedule.objects.using(connection.alias)
-            made: Schedule = objects.create(enabled=enabled, **values)
+            made = objects.create(enabled=enabled, **values)
     except IntegrityError as error:
         if not dialect_for(connection).is_duplicate(error):
             raise
         raise ScheduleError(f"there is a schedule named {name!r} already") from None
-    return made
+    # Where INSERT returns nothing, Django 5.2 leaves the columns' defaults as expressions.
+    added: Schedule = objects.get(pk=made.pk)
+    return added
 
 
 def edit_schedule(name: str, *, using: str | None = None, **changes: Any) -> Schedule:

@@ -35,6 +35,8 @@ class Ticking:
         self._declared = [kind for kind in registry if kind.rule is not None]
         self._names = frozenset(kind.name for kind in self._declared)
         self._synced = False
+        self._served: set[int] = set()
+        self._patience = _SHORTEST
         self._due = 0.0
 
     def seconds_left(self) -> float:
@@ -54,8 +56,7 @@ class Ticking:
         if ticks() < self._due:
             return False
         if not self._synced:
-            sync_declared(connection, self._declared)
-            self._synced = True
+            self._synced = not sync_declared(connection, self._declared)
         left = seconds_to_next(connection, self._names)
         taken: list[Ticked] = []
         if left is not None and left <= 0:
@@ -63,6 +64,8 @@ class Ticking:
             on_ticked(taken)
             left = seconds_to_next(connection, self._names)
         ended = self._once and not (taken and left is not None and left <= 0)
+        held_up = not taken and left is not None and left <= 0
+        self._patience = min(_LOOK, 2 * self._patience) if held_up else _SHORTEST
         self._due = float("inf") if ended else ticks() + self._pause(left)
         return any(ticked.job_id is not None for ticked in taken)
 
@@ -70,17 +73,23 @@ class Ticking:
         """Take what is due, for a bounded time: handlers have to be looked after meanwhile."""
         taken: list[Ticked] = []
         until = ticks() + _PASS
-        for number in due_schedules(connection, self._names):
-            if stopping() or ticks() > until:
+        due = due_schedules(connection, self._names)
+        # One with a day to catch up would keep all others from their turn, pass after pass.
+        due.sort(key=self._served.__contains__)
+        self._served = set()
+        for number in due:
+            if stopping():
                 break
+            self._served.add(number)
             ticked = tick(connection, number)
             self._log(ticked)
             taken += ticked
+            if ticks() > until:
+                break
         return taken
 
-    @staticmethod
-    def _pause(left: float | None) -> float:
-        return _LOOK if left is None else max(_SHORTEST, min(_LOOK, left))
+    def _pause(self, left: float | None) -> float:
+        return _LOOK if left is None else max(self._patience, min(_LOOK, left))
 
     def _log(self, taken: list[Ticked]) -> None:
         for ticked in taken:

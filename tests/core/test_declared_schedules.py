@@ -156,3 +156,18 @@ def test_a_rival_s_insert_is_met(connection, clock):
     run(connection, "DELETE FROM leasequeue_schedule")
     sync_declared(connection, known)
     assert Schedule.objects.count() == 1
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+def test_a_row_that_somebody_holds_is_left_and_met_again(connection, session):
+    """Control waits for no lock: a frozen worker, or an open psql, stops no deployment."""
+    sync_declared(connection, [kind(every=60)])
+    with session().cursor() as rival:
+        rival.execute("BEGIN")
+        rival.execute("SELECT id FROM leasequeue_schedule WHERE name = 'sweep' FOR UPDATE")
+        assert sync_declared(connection, [kind(every=30)]) == ["sweep"]
+        assert row().every == 60
+        rival.execute("ROLLBACK")
+    assert sync_declared(connection, [kind(every=30)]) == ["sweep"]
+    assert row().every == 30
+    assert sync_declared(connection, [kind(every=30)]) == []

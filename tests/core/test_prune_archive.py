@@ -11,6 +11,7 @@ import sys
 import textwrap
 import tracemalloc
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from django.db import DatabaseError, OperationalError
@@ -270,7 +271,12 @@ def test_killed_at_any_moment_nothing_is_lost(connection, path, countdown):
     ids = old_jobs(connection, 10)
     name = str(connection.settings_dict["NAME"])
     command = [sys.executable, "-c", textwrap.dedent(KILLED), name, str(path), str(countdown)]
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "testproject.settings"}
+    root = Path(__file__).resolve().parents[2]
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "testproject.settings",
+        "PYTHONPATH": os.pathsep.join([str(root), str(root / "testproject")]),
+    }
     ended = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=60
     )

@@ -13,6 +13,7 @@ from django.db import connections, transaction
 from django_leasequeue import enqueue
 from django_leasequeue.checks import check_database
 from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.registry import registry
 from django_leasequeue.runtime.worker import Worker
 from tests.core.arrange import job
 from tests.faults import Fault, broken_everywhere, watching
@@ -83,6 +84,7 @@ def test_an_atomic_handler_that_could_outlast_its_lease_where_one_writes(
         return
     with pytest.raises(ImproperlyConfigured, match="timeout below its lease"):
         Worker(lease=60)
+    registry.remove("atomic")
     declare("atomic", atomic=True, timeout=59)(lambda: None)
     Worker(lease=60).close()
 

@@ -236,3 +236,13 @@ def test_intervals_do_not_drift():
     moments = {rule.after(start + timedelta(seconds=7 * n)) for n in range(500)}
     assert {(moment.second, moment.microsecond) for moment in moments} == {(0, 0)}
     assert len(moments) == (7 + 7 * 499) // 60 + 1
+
+
+@pytest.mark.parametrize(
+    ("cron", "timezone"),
+    [("* 2 * 3 SUN#2", "America/New_York"), ("*/30 2 * 3 7L", "Europe/Belgrade")],
+)
+def test_times_that_the_clocks_always_skip_are_refused_soon(cron, timezone):
+    """H7: the search looks fifty years ahead, not to the end of the calendar."""
+    with pytest.raises(ScheduleError, match="no further match"):
+        Rule.of(cron=cron, timezone=timezone)

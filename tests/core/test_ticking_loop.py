@@ -1,0 +1,54 @@
+"""The loop's part of ticking: nobody is kept from a turn, and nothing spins."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_leasequeue import add_schedule
+from django_leasequeue.models import Job
+from django_leasequeue.runtime import ticking
+from django_leasequeue.runtime.ticking import Ticking
+from django_leasequeue.testing import freeze
+
+pytestmark = pytest.mark.usefixtures("connection")
+
+
+@pytest.fixture
+def clock(connection):
+    with freeze() as stopped:
+        yield stopped
+
+
+def run_pass(loop, connection):
+    loop._due = 0.0
+    return loop.run_if_due(connection, lambda: False, lambda taken: None)
+
+
+def test_one_with_a_day_to_catch_up_keeps_no_other_from_its_turn(connection, clock, monkeypatch):
+    add_schedule("backlog", "t", every=1, catch_up="all")
+    add_schedule("minutely", "t", every=60)
+    clock.advance(86_400)
+    monkeypatch.setattr(ticking, "_PASS", 0.0)  # a pass is over with its first schedule
+    loop = Ticking("w")
+    for _ in range(2):
+        run_pass(loop, connection)
+    assert {*Job.objects.values_list("schedule", flat=True)} == {"backlog", "minutely"}
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+def test_a_row_that_somebody_holds_makes_no_hot_loop(connection, session, clock):
+    add_schedule("held", "t", every=60)
+    clock.advance(61)
+    loop = Ticking("w")
+    with session().cursor() as rival:
+        rival.execute("BEGIN")
+        rival.execute("SELECT id FROM leasequeue_schedule WHERE name = 'held' FOR UPDATE")
+        pauses = []
+        for _ in range(10):
+            assert not run_pass(loop, connection)
+            pauses.append(loop._patience)
+        rival.execute("ROLLBACK")
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 1.0
+    assert run_pass(loop, connection)
+    assert loop._patience < 0.1
