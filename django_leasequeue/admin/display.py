@@ -66,7 +66,11 @@ def moment(value: datetime | None) -> str:
     """Return a time in the reader's time zone, to the second, with the zone's name."""
     if value is None:
         return EMPTY
-    return date_format(timezone.localtime(value), "Y-m-d H:i:s T")
+    try:
+        local = timezone.localtime(value)
+    except OverflowError:  # plain SQL for "never", at the end of Python's calendar
+        local = value
+    return date_format(local, "Y-m-d H:i:s T")
 
 
 def ago(value: datetime | None, now: datetime) -> str:

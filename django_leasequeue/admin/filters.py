@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.db import connections
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from django_leasequeue.admin.lookup import queue_names
 from django_leasequeue.codec import clean_text
 from django_leasequeue.conf import get_conf
+from django_leasequeue.core.dives import queue_names
 from django_leasequeue.models import Job
 from django_leasequeue.querysets import JobQuerySet
 from django_leasequeue.registry import registry
@@ -84,7 +85,7 @@ class QueueFilter(_NameFilter):
     parameter_name = "queue"
 
     def names(self) -> Iterable[str]:
-        return queue_names(get_conf().DATABASE, _MOST_QUEUES)
+        return queue_names(connections[get_conf().DATABASE], "", _MOST_QUEUES)[0]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
         name = self.name()

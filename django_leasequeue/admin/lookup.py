@@ -38,8 +38,7 @@ def matching_ids(using: str, term: str) -> set[int]:
     digests = [digest_key(term)]
     if _DIGEST.fullmatch(term):
         digests.append(term.lower())
-    # Both keys are unique within a queue only: without its name no index serves.
-    jobs = Job.objects.using(using).filter(queue_name__in=queue_names(using))
+    jobs = Job.objects.using(using)  # both unique indexes begin with the key
     for column in ("idempotency_key", "live_key"):
         found.update(jobs.filter(Q((f"{column}__in", digests))).values_list("pk", flat=True))
     return found

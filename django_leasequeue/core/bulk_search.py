@@ -16,7 +16,7 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.core.dialect import Dialect, dialect_for
-from django_leasequeue.core.transaction import tagged
+from django_leasequeue.core.transaction import marks, tagged
 
 __all__ = ["START", "Bounds", "Found", "Place", "find"]
 
@@ -60,7 +60,7 @@ def find(
 ) -> Found:
     """Return at most `limit` jobs after `place`, looking at no more than `window` (or `limit`)."""
     if wanted.ids is not None:
-        return _named(tuple(wanted.ids), place, limit)
+        return _named(connection, cursor, tuple(wanted.ids), bounds, place, limit)
     dialect = dialect_for(connection)
     if place == START:
         first = str(next(iter(wanted.statuses)))
@@ -76,11 +76,41 @@ def find(
         place = following
 
 
-def _named(ids: Sequence[int], place: Place, limit: int) -> Found:
+def _named(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    ids: Sequence[int],
+    bounds: Bounds,
+    place: Place,
+    limit: int,
+) -> Found:
+    """Return the next of the named jobs but those that died again after the run began.
+
+    Another run over the same jobs may have requeued them meanwhile.
+    """
     start = bisect_right(ids, place.id)
     taken = list(ids[start : start + limit])
     last = taken[-1] if taken else place.id
-    return Found(taken, place, Place("", "", last), more=start + limit < len(ids))
+    again = _ended_since(connection, cursor, taken, bounds)
+    found = [job_id for job_id in taken if job_id not in again]
+    return Found(found, place, Place("", "", last), more=start + limit < len(ids))
+
+
+def _ended_since(
+    connection: BaseDatabaseWrapper, cursor: CursorWrapper, ids: Sequence[int], bounds: Bounds
+) -> set[int]:
+    if not ids:
+        return set()
+    dialect = dialect_for(connection)
+    cursor.execute(
+        tagged(
+            "bulk",
+            f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
+            f"AND {dialect.aside('finished_at')} > %s",
+        ),
+        [*ids, dialect.time_param(bounds.started_at)],
+    )
+    return {row[0] for row in cursor.fetchall()}
 
 
 def _first(rows: Sequence[tuple[int, int]], place: Place, limit: int) -> Found:

@@ -34,7 +34,8 @@ def queue_names(connection: BaseDatabaseWrapper, after: str, most: int) -> tuple
     From each likely name on the next one is asked for, all in one statement, until the chain is
     closed. Raises the database's errors.
     """
-    known = _likely.setdefault(connection.alias, set())
+    # A copy: other threads look at the same time.
+    known = set(_likely.get(connection.alias, ()))
     if len(known) > _MOST_LIKELY:
         known.clear()
     known.update(_newest(connection))
@@ -42,7 +43,7 @@ def queue_names(connection: BaseDatabaseWrapper, after: str, most: int) -> tuple
     # What is likely no more would only be in the way.
     last = chain[-1] if chain else after
     known.difference_update({name for name in known if name > after and (closed or name <= last)})
-    known.update(chain)
+    _likely[connection.alias] = known | set(chain)
     return chain[:most], closed and len(chain) <= most
 
 

@@ -231,6 +231,17 @@ def test_two_may_carry_on_one_run():
     assert statuses(ids) == ["ready"] * 1000
 
 
+def test_two_runs_over_the_same_ids_requeue_none_twice():
+    """A double click: what the first one requeued and died again is not the second one's."""
+    ids = bury(3)
+    second = start("requeue", JobFilter(ids=ids), Options())
+    assert requeue_many(JobFilter(ids=ids)).changed == 3
+    later = second.started_at + timedelta(seconds=5)
+    Job.objects.filter(pk__in=ids).update(status="dead", finished_at=later)
+    assert go_on(second.pk).changed == 0
+    assert statuses(ids) == ["dead"] * 3
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @SERVERS
 def test_a_commit_whose_answer_is_lost(connection, when):
