@@ -5,33 +5,34 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
-
-from cronsim import CronSim, CronSimError
 
 from django_leasequeue.codec import encode
 from django_leasequeue.conf import get_conf
+from django_leasequeue.exceptions import ScheduleError
+from django_leasequeue.grid import Rule
 from django_leasequeue.importers.base import Importer, Line, Unmappable, Wish
 from django_leasequeue.models import Schedule
 
 __all__ = ["ScheduleImporter", "Timing", "checked_cron", "payload_for"]
 
-_SHORTEST = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a schedule ticks: by a cron expression in a zone, or every so many seconds."""
+    """When a schedule ticks: by a cron expression in a zone, or every so many seconds.
+
+    Raises Unmappable for what no schedule here could tick by.
+    """
 
     cron: str = ""
     every: float | None = None
     timezone: str = "UTC"
 
     def __post_init__(self) -> None:
-        if self.every is not None and self.every < _SHORTEST:
-            raise Unmappable(f"its interval is below {_SHORTEST:g} s")
+        try:
+            Rule.of(cron=self.cron or None, every=self.every, timezone=self.timezone)
+        except ScheduleError as error:
+            raise Unmappable(f"no schedule here ticks by that: {error}") from None
 
 
 class ScheduleImporter(Importer):
@@ -107,11 +108,4 @@ def payload_for(
 
 def checked_cron(expression: str, zone: str) -> Timing:
     """Return a cron expression that is understood here as it stands. Raises Unmappable."""
-    try:
-        CronSim(expression, datetime.now(UTC))
-        ZoneInfo(zone)
-    except CronSimError:
-        raise Unmappable("its cron expression is not understood here") from None
-    except (KeyError, ValueError, OSError):
-        raise Unmappable("its time zone is not known here") from None
     return Timing(cron=expression, timezone=zone)

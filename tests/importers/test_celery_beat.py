@@ -99,7 +99,7 @@ def test_what_has_no_counterpart_is_left_with_a_reason(celery_beat, report, leas
         "clocked": "run_after",
         "once": "run_after",
         "ends": "ends",
-        "blink": "below 1 s",
+        "blink": "every is from 1 s",
         "friday the 13th": "weekday",
         "unknown": "--map celery.backend_cleanup=JOB_TYPE",
         "misfit": "do not fit",

@@ -80,7 +80,7 @@ LEFT: dict[str, tuple[dict[str, Any], str]] = {
     "no call": ({"kwargs": "secret)("}, "no plain Python values"),
     "stars": ({"kwargs": "**{'secret': 1}"}, "no plain Python values"),
     "too many": ({"args": "1, 2, 3, 'secret'"}, "do not fit"),
-    "no cron": ({"schedule_type": "C", "cron": "secret"}, "not understood"),
+    "no cron": ({"schedule_type": "C", "cron": "secret"}, "five fields"),
     "dated": ({"intended_date_kwarg": "day"}, "intended date"),
 }
 
