@@ -36,9 +36,7 @@ class DjangoQ2(ScheduleImporter):
         if row.repeats >= 0:
             raise Unmappable("it ends after some more runs: disable a schedule when it is enough")
         if row.intended_date_kwarg:
-            raise Unmappable(
-                "its function is told the intended date, which jobs here are not"
-            )
+            raise Unmappable("its function is told the intended date, which jobs here are not")
         if row.schedule_type == "I":
             return Timing(every=(row.minutes or 1) * 60.0)
         if row.schedule_type == "BW":

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_leasequeue.conf import get_conf
 from django_leasequeue.core.declared import sync_declared
 from django_leasequeue.core.ticking import Ticked, due_schedules, seconds_to_next, tick
 from django_leasequeue.events import log_event
@@ -26,13 +27,16 @@ _PASS = 0.2
 class Ticking:
     """Brings the declared schedules into the database at first, then takes what is due.
 
-    With `once` that is all: a draining worker takes what is due when it starts.
+    With `once` that is all: a draining worker takes what is due when it starts. Declared schedules
+    live in the queue's own database: a worker on another one leaves them alone, or each of them
+    would tick in both.
     """
 
-    def __init__(self, worker: str, *, once: bool = False) -> None:
+    def __init__(self, worker: str, *, database: str, once: bool = False) -> None:
         self._worker = worker
         self._once = once
-        self._declared = [kind for kind in registry if kind.rule is not None]
+        at_home = database == get_conf().DATABASE
+        self._declared = [kind for kind in registry if at_home and kind.rule is not None]
         self._names = frozenset(kind.name for kind in self._declared)
         self._synced = False
         self._served: set[int] = set()

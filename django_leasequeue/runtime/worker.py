@@ -101,7 +101,7 @@ class Worker:
         self.settlements = Settlements()
         self.burials = Burials(self.name, lease, self.holds)
         self.recovery = Recovery(lease)
-        self.ticking = Ticking(self.name, once=self.options.drain)
+        self.ticking = Ticking(self.name, database=self.options.database, once=self.options.drain)
         self.outage = Outage(get_conf().DATABASE_OUTAGE_LIMIT)
         self.poll = Poll(self.options.poll_min, self.options.poll_max)
         self.renewer = Renewer(

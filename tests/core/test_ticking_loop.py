@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from django_leasequeue import add_schedule
-from django_leasequeue.models import Job
+from django_leasequeue import add_schedule, job
+from django_leasequeue.models import Job, Schedule
+from django_leasequeue.registry import registry
 from django_leasequeue.runtime import ticking
 from django_leasequeue.runtime.ticking import Ticking
 from django_leasequeue.testing import freeze
@@ -29,7 +30,7 @@ def test_one_with_a_day_to_catch_up_keeps_no_other_from_its_turn(connection, clo
     add_schedule("minutely", "t", every=60)
     clock.advance(86_400)
     monkeypatch.setattr(ticking, "_PASS", 0.0)  # a pass is over with its first schedule
-    loop = Ticking("w")
+    loop = Ticking("w", database="default")
     for _ in range(2):
         run_pass(loop, connection)
     assert {*Job.objects.values_list("schedule", flat=True)} == {"backlog", "minutely"}
@@ -39,7 +40,7 @@ def test_one_with_a_day_to_catch_up_keeps_no_other_from_its_turn(connection, clo
 def test_a_row_that_somebody_holds_makes_no_hot_loop(connection, session, clock):
     add_schedule("held", "t", every=60)
     clock.advance(61)
-    loop = Ticking("w")
+    loop = Ticking("w", database="default")
     with session().cursor() as rival:
         rival.execute("BEGIN")
         rival.execute("SELECT id FROM leasequeue_schedule WHERE name = 'held' FOR UPDATE")
@@ -52,3 +53,17 @@ def test_a_row_that_somebody_holds_makes_no_hot_loop(connection, session, clock)
     assert pauses[-1] == 1.0
     assert run_pass(loop, connection)
     assert loop._patience < 0.1
+
+
+def test_declared_schedules_tick_in_the_queue_s_own_database_alone(connection, clock):
+    @job("sweep", every=60)
+    def sweep():
+        pass
+
+    try:
+        run_pass(Ticking("w", database="another"), connection)
+        assert not Schedule.objects.exists()
+        run_pass(Ticking("w", database="default"), connection)
+        assert Schedule.objects.get().name == "sweep"
+    finally:
+        registry.remove("sweep")
