@@ -143,3 +143,25 @@ def test_deleting(operator):
     row = add_schedule("a", "some.type", every=60)
     operator.post(f"{PAGES}{row.pk}/delete/", {"post": "yes"})
     assert not Schedule.objects.exists()
+
+
+def test_a_payload_is_edited_by_those_who_may_see_and_sign_it(queue_db, settings):
+    @job("secretive", sensitive=("card",))
+    def secretive(card):
+        pass
+
+    try:
+        add_schedule("monthly", "secretive", {"card": "4111"}, every=60)
+        add_schedule("plain", "some.type", every=60)
+        where = {row.name: f"{row.pk}/change" for row in Schedule.objects.all()}
+        rights = ("view_schedule", "add_schedule", "change_schedule")
+        clerk = logged_in(user_with(*rights))
+        assert "4111" not in text(clerk.get(f"{PAGES}{where['monthly']}/"))
+        assert 'name="payload"' in text(clerk.get(f"{PAGES}{where['plain']}/"))
+        settings.LEASEQUEUE = {**settings.LEASEQUEUE, "SIGNING_KEYS": ["k" * 16]}
+        assert 'name="payload"' not in text(clerk.get(f"{PAGES}{where['plain']}/"))
+        assert clerk.get(f"{PAGES}add/").status_code == 403
+        plain = Schedule.objects.get(name="plain")
+        assert act(clerk, "disable", [plain.pk], where=PAGES) == "1 schedule was disabled."
+    finally:
+        registry.remove("secretive")

@@ -395,6 +395,10 @@ def test_requeue_and_cancel_from_the_jobs_page(operator: Client) -> None:
     again = operator.post(f"{page}act/requeue/", {"reason": "fixed"}, follow=True)
     assert "Nothing was changed" in text(again)
     assert "Requeue this job" not in text(again)
+    Job.objects.filter(pk=pk).update(status="dead", claims=7)  # it ran, and died again
+    late = operator.post(f"{page}act/requeue/", {"reason": "fixed", "claims": "3"}, follow=True)
+    assert "It has run again" in text(late)
+    assert 'name="claims" value="7"' in text(late)
     operator.post(f"{page}act/cancel/", {"reason": "not wanted"})
     assert statuses([pk]) == ["cancelled"]
     assert logged() == ["Requeued: fixed", "Cancelled: not wanted"]

@@ -95,6 +95,6 @@ def _running(current: Any, site: str, now: datetime) -> Iterator[Running]:
         try:
             job_id, kind = int(one["id"]), str(one["type"])
             held = age(_since(datetime.fromisoformat(one["since"]), now))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, TypeError, ValueError):
             continue
         yield Running(job_id, kind, held, address(site, "job_change", job_id))

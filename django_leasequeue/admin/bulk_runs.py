@@ -125,7 +125,7 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
     def _progress(self, request: HttpRequest, run: BulkRun) -> dict[str, Any]:
         return {
             "run": run,
-            "state": _STATES[State(run.state)],
+            "state": self.state_words(run),
             "goes_on": run.state in _GOES_ON,
             "open": run.state in (*_GOES_ON, State.STOPPED),
             "left_out": [(_REASONS.get(k, k), n) for k, n in sorted(run.left_out.items())],
@@ -137,7 +137,9 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
     @admin.display(description=_("state"))
     def state_words(self, run: BulkRun) -> str:
         """Show the state in words."""
-        return str(_STATES[State(run.state)])
+        # Plain SQL, or a newer version, may have put another one there.
+        words = {state.value: said for state, said in _STATES.items()}
+        return str(words.get(run.state, run.state))
 
     @admin.display(description=_("started at"))
     def started(self, run: BulkRun) -> str:

@@ -58,6 +58,9 @@ class JobPages(PayloadEdit):
         change, logged, told = _OPERATIONS[operation]
         if not request.POST.get("reason", "").strip():
             messages.warning(request, _("Give a reason."))
+        elif request.POST.get("claims", str(job.claims)) != str(job.claims):
+            # The second click of two must not requeue what has run, and died, in between.
+            messages.warning(request, _("It has run again since the page was shown: look anew."))
         elif change(job.pk, using=get_conf().DATABASE):
             self.log(request, [job], because(request, logged))
             messages.success(request, told)

@@ -30,6 +30,17 @@ __all__ = ["ScheduleAdmin"]
 _EDITED = ("payload", "queue_name", "priority", "key", "cron", "every", "timezone", "catch_up")
 
 
+def _may_sign(request: HttpRequest) -> bool:
+    """Tell whether jobs of the user's making may be signed: workers sign what a schedule says."""
+    return not get_conf().SIGNING_KEYS or request.user.has_perm("leasequeue.sign_job")
+
+
+def _may_see(request: HttpRequest, schedule: Schedule) -> bool:
+    declaration = registry.get(schedule.job_type)
+    hides = declaration is not None and declaration.sensitive
+    return not hides or request.user.has_perm("leasequeue.view_payload")
+
+
 @admin.register(Schedule)
 class ScheduleAdmin(OperatorAdmin[Schedule]):
     """All writes go through the core; what code declares is shown, and can be paused and run."""
@@ -42,10 +53,14 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
     actions = ("enable", "disable", "run_now")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.may(request, "add", Schedule)
+        return self.may(request, "add", Schedule) and _may_sign(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
-        return self.may(request, "change", Schedule) and not (obj and obj.declared_in_code)
+        """Without a schedule: to pause and run them; to edit one takes what its payload takes."""
+        if obj is None:
+            return self.may(request, "change", Schedule)
+        may_write = not obj.declared_in_code and _may_sign(request) and _may_see(request, obj)
+        return self.may(request, "change", Schedule) and may_write
 
     def has_delete_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
         return self.may(request, "delete", Schedule)

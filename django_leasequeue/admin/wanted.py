@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from django.http import Http404, QueryDict
@@ -39,6 +39,6 @@ def moment_of(text: str) -> datetime | None:
     """Return the time that a page carried along, None for anything else."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo is not None else None
+    except (OverflowError, ValueError):
         return None
-    return moment if moment.tzinfo is not None else None
