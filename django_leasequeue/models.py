@@ -176,6 +176,8 @@ class Schedule(models.Model):
     name = ExactCharField(max_length=255, unique=True)
     job_type = ExactCharField(max_length=255)
     payload = models.JSONField(db_default=models.Value({}, models.JSONField()))
+    #: The version of the payload, as in the jobs.
+    payload_version = models.PositiveSmallIntegerField(db_default=1)
     queue_name = ExactCharField(max_length=64, db_default="default")
     priority = models.SmallIntegerField(db_default=0)
     key = models.CharField(max_length=255, db_default="")

@@ -89,6 +89,7 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
         """Write what the form has checked, and tell when it ticks next."""
         values = dict(vars(form)["checked"])
         values["queue"] = values.pop("queue_name")
+        del values["payload_version"]  # the core's word
         using = get_conf().DATABASE
         if change:
             saved = schedules.edit_schedule(obj.name, using=using, **values)

@@ -22,7 +22,7 @@ from django_leasequeue.declaration import Declaration
 __all__ = ["sync_declared"]
 
 _RULE = ("cron", "every", "timezone")
-_COLUMNS = ("job_type", "queue_name", "priority", "key", "catch_up", *_RULE)
+_COLUMNS = ("job_type", "payload_version", "queue_name", "priority", "key", "catch_up", *_RULE)
 
 
 def sync_declared(connection: BaseDatabaseWrapper, declared: Sequence[Declaration]) -> list[str]:
@@ -58,6 +58,7 @@ def _wanted(kind: Declaration) -> dict[str, Any]:
     assert rule is not None  # noqa: S101  (the caller has chosen those that have one)
     return {
         "job_type": kind.name,
+        "payload_version": kind.version,  # its payload is empty in every version
         "queue_name": kind.queue,
         "priority": kind.priority,
         "key": kind.key if isinstance(kind.key, str) else "",

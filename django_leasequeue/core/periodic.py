@@ -30,6 +30,7 @@ class Row(NamedTuple):
     name: str
     job_type: str
     payload: str
+    payload_version: int
     queue_name: str
     priority: int
     key: str
@@ -104,7 +105,7 @@ def job_of(row: Row, tick: datetime | None) -> Request:
         available=None,
         expires=None,
         timeout=None,
-        payload_version=declared.version if declared else 1,
+        payload_version=row.payload_version,
         schedule=row.name,
         tick_at=tick,
     )

@@ -30,6 +30,7 @@ def checked_schedule(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "job_type": request.job_type,
         "payload": decode_payload(request.payload),
+        "payload_version": request.payload_version,
         "queue_name": request.queue,
         "priority": request.priority,
         "key": key,

@@ -79,6 +79,7 @@ class ScheduleImporter(Importer):
                 defaults={
                     "job_type": declared.name,
                     "payload": payload,
+                    "payload_version": declared.version,
                     "queue_name": self.queue(row) or declared.queue,
                     "priority": declared.priority,
                     "cron": timing.cron,

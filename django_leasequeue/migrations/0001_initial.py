@@ -247,6 +247,7 @@ class Migration(migrations.Migration):
                 ("name", django_leasequeue.fields.ExactCharField(max_length=255, unique=True)),
                 ("job_type", django_leasequeue.fields.ExactCharField(max_length=255)),
                 ("payload", models.JSONField(db_default=models.Value({}, models.JSONField()))),
+                ("payload_version", models.PositiveSmallIntegerField(db_default=1)),
                 (
                     "queue_name",
                     django_leasequeue.fields.ExactCharField(db_default="default", max_length=64),

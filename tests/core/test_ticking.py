@@ -13,8 +13,9 @@ from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.ticking import BATCH, due_schedules, seconds_to_next, tick
 from django_leasequeue.models import Job, Schedule
+from django_leasequeue.registry import registry
 from django_leasequeue.signing import verify
-from django_leasequeue.testing import freeze
+from django_leasequeue.testing import freeze, run_jobs
 from tests.core.arrange import claim_one, run, write
 from tests.statements import count_statements
 
@@ -344,3 +345,26 @@ def test_a_row_that_the_database_refuses_is_put_off(connection, clock):
     assert 0 < left(connection) <= 60
     clock.advance(120)
     assert take(connection) == minutes(3)
+
+
+def test_an_older_payload_is_upcast(connection, clock, declare):
+    """A schedule outlives the handler that its payload was written for."""
+    got = []
+
+    @declare("versioned", version=2)
+    def second(total):
+        got.append(total)
+
+    add_schedule("sums", "versioned", {"total": 1}, every=60)
+    registry.remove("versioned")
+
+    @declare("versioned", version=3, upcast=lambda payload, version: {"sum": payload["total"]})
+    def third(sum):  # noqa: A002
+        got.append(sum)
+
+    clock.advance(60)
+    (number,) = due_schedules(connection, ())
+    (ticked,) = tick(connection, number)
+    assert Job.objects.get(pk=ticked.job_id).payload_version == 2
+    assert [one.outcome for one in run_jobs()] == ["completed"]
+    assert got == [1]
