@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -78,6 +76,12 @@ rows = [GeneratedReport.objects.using(alias).count() for alias in ("default", "q
 print(json.dumps([found, rows]))
 """
 
+TABLES = """
+import json
+from django.db import connections
+print(json.dumps(connections["queue"].introspection.table_names()))
+"""
+
 #: The apps whose tables are in the queue's database.
 APPS = ("leasequeue", "reports")
 #: Every sub-command without --database, while the other database refuses whatever names the queue.
@@ -135,12 +139,6 @@ def process_environment(process_environment, queue_name, tmp_path: Path) -> dict
     }
 
 
-def tables(path: Path) -> set[str]:
-    with closing(sqlite3.connect(path)) as file:
-        rows = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        return {name for (name,) in rows if not name.startswith("sqlite_")}
-
-
 def test_the_two_commit_apart(queue_db, manage, worker_process):
     """A job outlives a rollback on `default`, rows there outlive the completion that failed.
 
@@ -156,11 +154,12 @@ def test_the_two_commit_apart(queue_db, manage, worker_process):
     assert (apart, together) == (2, 1)
 
 
-def test_commands_find_the_queue_where_it_is(queue_db, manage, tmp_path):
+def test_commands_find_the_queue_where_it_is(queue_db, manage):
     """G10: LEASEQUEUE["DATABASE"] is said once, and every command goes by it."""
     made = manage("migrate", "--database", "queue", "--verbosity", "0")
     assert made.returncode == 0, made.stderr
-    assert tables(tmp_path / "queue.sqlite3") == {
+    tables = json.loads(manage("shell", "-v", "0", "-c", TABLES).stdout)
+    assert set(tables) == {
         "django_migrations",
         *(model._meta.db_table for app in APPS for model in apps.get_app_config(app).get_models()),
     }
