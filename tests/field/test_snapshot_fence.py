@@ -53,7 +53,7 @@ def test_a_lease_lost_behind_an_open_snapshot(connection, session, declare, atte
     (claimed,) = running(connection)
     outcome = attempt(claimed)
     assert seen == [True]  # the plain read was fooled, so this test is about what it says
-    assert outcome.error.error_class in ("LeaseLost", "OperationalError")
+    assert outcome.error.error_class in ("LeaseLost", "django.db.utils.OperationalError")
     (settled,) = settle(connection, [Ending(claimed.lease, outcome)])
     assert settled.verdict is Verdict.LOST
     assert reports() == []
