@@ -23,7 +23,7 @@ from tests.harness.venvs import CHECKOUT
 AT_ONCE = 2
 LIMIT_SECONDS = 40 * 60
 #: More failures in one run than this have a cause of their own.
-MOST_REPEATED = 5
+MOST_REPEATED = 3
 
 
 @dataclass
