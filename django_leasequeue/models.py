@@ -292,7 +292,11 @@ class BulkRun(models.Model):
     left_out = models.JSONField(db_default=models.Value({}, models.JSONField()))
     #: The ids that went first, and whose outcome is waited for.
     canary = models.JSONField(db_default=models.Value([], models.JSONField()))
+    #: When its rate allows the next job; NULL: at once.
+    next_at = UtcDateTimeField(null=True, db_default=None)
     by = models.CharField(max_length=255, db_default="")
+    #: What was confirmed: of two runs with one token the second is never written.
+    token = HexField(max_length=64, unique=True, null=True, db_default=None)
     started_at = UtcDateTimeField(db_default=UtcNow())
     updated_at = UtcDateTimeField(db_default=UtcNow())
     finished_at = UtcDateTimeField(null=True, db_default=None)

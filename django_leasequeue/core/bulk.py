@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from django.db import connections
+from django.db import IntegrityError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Max
 
 from django_leasequeue.conf import get_conf
+from django_leasequeue.core.bulk_canary import reopen
 from django_leasequeue.core.bulk_chunk import Chunk
 from django_leasequeue.core.bulk_drive import Drive, Told
 from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.core.bulk_plan import SOURCES, Options, Plan, State
 from django_leasequeue.core.bulk_preview import preview
 from django_leasequeue.core.clock import UtcNow, read_now
+from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.transaction import in_transaction
 from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.models import BulkRun, DeadGroup, Job
 
-__all__ = ["cancel_many", "cancel_run", "go_on", "requeue_many", "start"]
+__all__ = ["RunExists", "cancel_many", "cancel_run", "go_on", "requeue_many", "start"]
+
+
+class RunExists(LeaseQueueError):
+    """A run with this token is there already: `run`."""
+
+    def __init__(self, run: BulkRun) -> None:
+        super().__init__(f"bulk run {run.pk} was started with this token already")
+        self.run = run
 
 
 def requeue_many(
@@ -74,13 +84,24 @@ def start(
     options: Options,
     *,
     by: str = "",
+    token: str | None = None,
     using: str | None = None,
 ) -> BulkRun:
-    """Write a run that has not begun, and what bounds it; `go_on` does the work."""
+    """Write a run that has not begun, and what bounds it; `go_on` does the work.
+
+    Raises RunExists, with that run, if there is one with this token: of callers that bring the
+    same, at whatever time, one starts a run.
+    """
     connection = _connection(using)
     row = _new(operation, wanted, options, connection)
-    row.by = by[:255]
-    row.save(force_insert=True, using=connection.alias)
+    row.by, row.token = by[:255], token
+    try:
+        row.save(force_insert=True, using=connection.alias)
+    except IntegrityError as error:
+        if token is None or not dialect_for(connection).is_duplicate(error):
+            raise
+        runs = BulkRun.objects.using(connection.alias)
+        raise RunExists(runs.defer("filter").get(token=token)) from None
     row.refresh_from_db(using=connection.alias)
     return row
 
@@ -92,9 +113,8 @@ def go_on(run_id: int, *, told: Told | None = None, using: str | None = None) ->
     is no such run, when it is over, and inside a transaction.
     """
     connection = _connection(using)
-    runs = BulkRun.objects.using(connection.alias).filter(pk=run_id)
-    runs.filter(state=State.STOPPED).update(state=State.CANARY, note="", updated_at=UtcNow())
-    row = runs.first()
+    reopen(connection, run_id)
+    row = BulkRun.objects.using(connection.alias).filter(pk=run_id).first()
     if row is None:
         raise LeaseQueueError(f"there is no bulk run {run_id}: 'requeue --list' shows them")
     if row.state not in (State.CANARY, State.RUNNING):

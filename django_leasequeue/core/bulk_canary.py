@@ -12,7 +12,7 @@ from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import BulkRun, Job
 from django_leasequeue.statuses import FINAL, Status
 
-__all__ = ["Verdict", "leave", "look"]
+__all__ = ["Verdict", "leave", "look", "reopen"]
 
 _NAMED = 5
 
@@ -47,6 +47,12 @@ def leave(connection: BaseDatabaseWrapper, run_id: int, state: str, note: str) -
     """End a run's wait for those that went first: it goes on, or stops and says why."""
     runs = BulkRun.objects.using(connection.alias).filter(pk=run_id, state="canary")
     runs.update(state=state, note=note[:1000], updated_at=UtcNow())
+
+
+def reopen(connection: BaseDatabaseWrapper, run_id: int) -> bool:
+    """Let a run that stopped look at those that went first again; False: it had not stopped."""
+    runs = BulkRun.objects.using(connection.alias).filter(pk=run_id, state="stopped")
+    return runs.update(state="canary", note="", updated_at=UtcNow()) == 1
 
 
 _BAD = {*(status.value for status in FINAL - {Status.DONE}), "gone"}

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -32,6 +33,9 @@ class _Standing(NamedTuple):
     canary: list[int]
     #: How many jobs it may still change; None: no limit.
     room: int | None
+    #: The database's time, and when the rate allows the next job.
+    now: datetime
+    next_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +48,21 @@ class Chunk:
     left_out: Mapping[int, Reason] = field(default_factory=dict)
     #: The jobs that went first, so far.
     canary: Sequence[int] = ()
-    #: How many jobs the run has changed, whatever process did it.
-    total: int = 0
     #: Nothing was done: the next job is locked by somebody.
     waits: bool = False
+    #: In how many seconds the run's rate allows the next job.
+    pause: float = 0.0
+    #: That moment, as it lies in the row.
+    next_at: datetime | None = None
 
 
 def take_chunk(
     connection: BaseDatabaseWrapper, plan: Plan, limit: int, window: int, *, patient: bool
 ) -> Chunk:
-    """Deal with the next jobs of a run, at most `limit`, unless it was ended meanwhile.
+    """Deal with the next jobs of a run, at most `limit`, unless it was ended or must pause.
 
-    While `patient`, a chunk ends before the first job that somebody has locked; else such jobs are
+    The rate is the run's, whoever drives it: the row says when it allows the next job. While
+    `patient`, a chunk ends before the first job that somebody has locked; else such jobs are
     left out. Two processes may drive one run: the run's row is locked, a job is dealt with once.
     """
     result: list[Chunk] = []
@@ -86,8 +93,11 @@ def _work(
         limit = min(limit, standing.room)
     if standing.state is State.CANARY:
         limit = min(limit, plan.options.canary - len(standing.canary))
+    limit = min(limit, plan.options.chunk)
     if standing.state not in (State.CANARY, State.RUNNING) or limit <= 0:
         return _nothing(standing)
+    if standing.next_at is not None and standing.next_at > standing.now:
+        return replace(_nothing(standing), pause=_seconds(standing.next_at, standing.now))
     for statement in dialect_for(connection).by_index:
         cursor.execute(statement)
     found = find(connection, cursor, plan.wanted, plan.bounds, standing.place, limit, window)
@@ -100,7 +110,7 @@ def _work(
 
 
 def _nothing(standing: _Standing) -> Chunk:
-    return Chunk(standing.state, standing.place, canary=standing.canary, total=standing.changed)
+    return Chunk(standing.state, standing.place, canary=standing.canary)
 
 
 def _change(
@@ -115,14 +125,27 @@ def _change(
     changed = _CHANGES[plan.operation](connection, cursor, met.rows, spread)
     held = {row.id for row in met.rows} - set(changed)
     more = met.more and len(changed) != standing.room
+    next_at = _next_at(standing, plan.options.rate, len(changed))
     return Chunk(
         standing.state if more else State.FINISHED,
         met.place,
         changed,
         {**met.left_out, **dict.fromkeys(held, Reason.KEY_HELD)},
         canary=[*standing.canary, *changed] if first else standing.canary,
-        total=standing.changed + len(changed),
+        pause=_seconds(next_at, standing.now) if next_at and more else 0.0,
+        next_at=next_at,
     )
+
+
+def _next_at(standing: _Standing, rate: float | None, changed: int) -> datetime | None:
+    """Return when so many changed jobs allow the next one; a pause saves up nothing."""
+    if rate is None or not changed:
+        return standing.next_at
+    return standing.now + timedelta(seconds=changed / rate)
+
+
+def _seconds(later: datetime, now: datetime) -> float:
+    return max(0.0, (later - now).total_seconds())
 
 
 class _Met(NamedTuple):
@@ -174,15 +197,19 @@ _CHANGES: dict[str, Callable[..., list[int]]] = {"requeue": _requeue, "cancel": 
 
 
 def _lock_run(connection: BaseDatabaseWrapper, cursor: CursorWrapper, plan: Plan) -> _Standing:
+    dialect = dialect_for(connection)
     cursor.execute(
         tagged(
             "bulk",
-            "SELECT state, at_status, at_type, last_id, left_out, canary, changed "
-            f"FROM leasequeue_bulkrun WHERE id = %s{dialect_for(connection).wait_locked}",
+            "SELECT state, at_status, at_type, last_id, left_out, canary, changed, "
+            f"{dialect.select_time(f'({dialect.now})')}, {dialect.select_time('next_at')} "
+            f"FROM leasequeue_bulkrun WHERE id = %s{dialect.wait_locked}",
         ),
         [plan.id],
     )
-    state, status, job_type, last_id, left_out, canary, changed = cursor.fetchone()
+    state, status, job_type, last_id, left_out, canary, changed, *moments = cursor.fetchone()
+    now, next_at = map(dialect.as_utc, moments)
+    assert now is not None  # noqa: S101  (no server's clock is NULL)
     most = plan.options.most
     return _Standing(
         State(state),
@@ -191,6 +218,8 @@ def _lock_run(connection: BaseDatabaseWrapper, cursor: CursorWrapper, plan: Plan
         Counter(json.loads(left_out)),
         json.loads(canary),
         None if most is None else max(0, most - changed),
+        now,
+        next_at,
     )
 
 
@@ -231,13 +260,14 @@ def _write(
     left_out = left_out + Counter(reason.value for reason in chunk.left_out.values())
     finished = dialect.stamp if chunk.state is State.FINISHED else "NULL"
     params: list[Any] = [chunk.state.value, *chunk.place, len(chunk.changed)]
-    params += [json.dumps(left_out), json.dumps(list(chunk.canary)), run_id]
+    params += [json.dumps(left_out), json.dumps(list(chunk.canary))]
+    params += [chunk.next_at and dialect.time_param(chunk.next_at), run_id]
     cursor.execute(
         tagged(
             "bulk",
             "UPDATE leasequeue_bulkrun SET state = %s, at_status = %s, at_type = %s, "
             f"last_id = %s, changed = changed + %s, left_out = {dialect.json_param}, "
-            f"canary = {dialect.json_param}, updated_at = {dialect.stamp}, "
+            f"canary = {dialect.json_param}, next_at = %s, updated_at = {dialect.stamp}, "
             f"finished_at = {finished} WHERE id = %s",
         ),
         params,

@@ -28,12 +28,7 @@ class Drive:
 
     def __init__(self, connection: BaseDatabaseWrapper, plan: Plan, told: Told) -> None:
         self._connection, self._plan, self._told = connection, plan, told
-        rate = plan.options.rate
-        self._limit = CHUNK if rate is None else max(1, min(CHUNK, int(rate)))
-        self._window = self._limit
-        self._began = time.monotonic()
-        #: What the run had changed at that time; other processes may drive it as well.
-        self._before: int | None = None
+        self._limit = self._window = plan.options.chunk
 
     def to_the_end(self) -> None:
         """Take chunks until the run is over or stops."""
@@ -52,14 +47,22 @@ class Drive:
                 self._told(chunk)
             if not self._may_go_on(chunk):
                 return
-            self._widen(chunk)
+            if self._is_canary(chunk):
+                continue  # what its pause allows the next chunk is told by the row
+            if chunk.pause:
+                # The next chunk looks whether the run was ended meanwhile.
+                time.sleep(min(chunk.pause, _LOOK_SECONDS))
+            else:
+                self._widen(chunk)
 
     def _may_go_on(self, chunk: Chunk) -> bool:
-        if chunk.state is State.CANARY and len(chunk.canary) >= self._plan.options.canary:
+        if self._is_canary(chunk):
             return self._await_canary(chunk)
-        if chunk.state not in (State.CANARY, State.RUNNING):
-            return False
-        return self._pace(chunk)
+        return chunk.state in (State.CANARY, State.RUNNING)
+
+    def _is_canary(self, chunk: Chunk) -> bool:
+        """Tell whether those that go first have all gone."""
+        return chunk.state is State.CANARY and len(chunk.canary) >= self._plan.options.canary
 
     def _widen(self, chunk: Chunk) -> None:
         """Look at more jobs at once where few match; never at more than a few thousand."""
@@ -67,20 +70,6 @@ class Drive:
             self._window = min(_MOST_WINDOW, max(CHUNK, self._window * 2))
         else:
             self._window = self._limit
-
-    def _pace(self, chunk: Chunk) -> bool:
-        """Wait until the run's rate allows more; False when the run was ended meanwhile."""
-        rate = self._plan.options.rate
-        if rate is None:
-            return True
-        if self._before is None:
-            self._before = chunk.total - len(chunk.changed)
-        due = self._began + (chunk.total - self._before) / rate
-        while (left := due - time.monotonic()) > 0:
-            time.sleep(min(left, _LOOK_SECONDS))
-            if self._state() not in (State.CANARY, State.RUNNING):
-                return False
-        return True
 
     def _await_canary(self, chunk: Chunk) -> bool:
         until = time.monotonic() + self._plan.options.canary_wait
@@ -92,8 +81,6 @@ class Drive:
                 leave(self._connection, self._plan.id, State.STOPPED, verdict.why)
             else:
                 time.sleep(_LOOK_SECONDS)
-        # The wait saves up nothing, whatever process ended it.
-        self._began, self._before = time.monotonic(), chunk.total
         return self._state() is State.RUNNING
 
     def _state(self) -> State:

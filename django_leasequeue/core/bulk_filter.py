@@ -11,10 +11,12 @@ from django_leasequeue.codec import clean_text
 from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.statuses import Status
 
-__all__ = ["MOST_IDS", "JobFilter"]
+__all__ = ["MOST_IDS", "MOST_WITHOUT", "JobFilter"]
 
 #: Ids that one run can name; they lie in its row.
 MOST_IDS = 50_000
+#: Fingerprints that one run can leave out: they are in each of its statements.
+MOST_WITHOUT = 500
 _LARGEST_ID = 2**63 - 1
 _LENGTHS = {"queue": 64, "job_type": 255, "fingerprint": 16}
 
@@ -24,9 +26,10 @@ class JobFilter:
     """The jobs that match all that is given; nothing given means every dead letter.
 
     `statuses` are words such as "dead" and "cancelled". `died_after` (inclusive) and `died_before`
-    are aware datetimes and go by when a job became final. `ids` stand for themselves: nothing but
-    `statuses` can be given with them, and there are at most 50 000. Raises LeaseQueueError for
-    what cannot be a filter.
+    are aware datetimes and go by when a job became final; one that plain SQL made final, without
+    a time, was so before any. `without` are up to 500 fingerprints that do not match. `ids` stand
+    for themselves: nothing but `statuses` and `died_before` can be given with them, and there are
+    at most 50 000. Raises LeaseQueueError for what cannot be a filter.
     """
 
     queue: str | None = None
@@ -36,13 +39,17 @@ class JobFilter:
     died_after: datetime | None = None
     died_before: datetime | None = None
     ids: Iterable[int] | None = None
+    without: Iterable[str] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "statuses", _statuses(self.statuses))
         for name, length in _LENGTHS.items():
-            # "" is the fingerprint of what left no error: workers that died, for one.
-            if (name, getattr(self, name)) != ("fingerprint", ""):
-                _check_text(name, getattr(self, name), length)
+            _check_text(name, getattr(self, name), length)
+        object.__setattr__(self, "without", tuple(sorted(set(self.without))))
+        for fingerprint in self.without:
+            _check_text("without", fingerprint, _LENGTHS["fingerprint"])
+        if len(tuple(self.without)) > MOST_WITHOUT:
+            raise LeaseQueueError(f"{MOST_WITHOUT} is the most that can be left out")
         for name in ("died_after", "died_before"):
             moment = getattr(self, name)
             if moment is not None and moment.tzinfo is None:
@@ -51,8 +58,8 @@ class JobFilter:
             object.__setattr__(self, "ids", self._checked_ids(self.ids))
 
     def _checked_ids(self, given: Iterable[int]) -> tuple[int, ...]:
-        others = (self.queue, self.job_type, self.fingerprint, self.died_after, self.died_before)
-        if any(other is not None for other in others):
+        others = (self.queue, self.job_type, self.fingerprint, self.died_after)
+        if any(other is not None for other in others) or self.without:
             raise LeaseQueueError("ids stand for themselves: leave the other conditions out")
         ids = tuple(sorted(set(given)))
         if len(ids) > MOST_IDS:
@@ -67,6 +74,8 @@ class JobFilter:
         for name in (*_LENGTHS, "ids"):
             if (value := getattr(self, name)) is not None:
                 found[name] = list(value) if name == "ids" else value
+        if self.without:
+            found["without"] = list(self.without)
         for name in ("died_after", "died_before"):
             if (moment := getattr(self, name)) is not None:
                 found[name] = moment.astimezone(UTC).isoformat()
@@ -94,7 +103,8 @@ def _statuses(given: Iterable[str]) -> tuple[Status, ...]:
 def _check_text(name: str, value: object, length: int) -> None:
     if value is None:
         return
-    if not isinstance(value, str) or not value or len(value) > length:
-        raise LeaseQueueError(f"{name} is a text of 1 to {length} characters")
+    # "" is the fingerprint of what left no error, and plain SQL may give it to the others.
+    if not isinstance(value, str) or len(value) > length:
+        raise LeaseQueueError(f"{name} is a text of at most {length} characters")
     if clean_text(value, length) != value:
         raise LeaseQueueError(f"{name} holds what no database can store")

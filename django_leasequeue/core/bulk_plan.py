@@ -55,6 +55,11 @@ class Options:
     spread: float = 0.0
     most: int | None = None
 
+    @property
+    def chunk(self) -> int:
+        """How many jobs one transaction changes at most."""
+        return CHUNK if self.rate is None else max(1, min(CHUNK, int(self.rate)))
+
     def check(self) -> None:
         """Raise LeaseQueueError, saying which and why, for an option that makes no sense."""
         if self.rate is not None and not _MIN_RATE <= self.rate < inf:

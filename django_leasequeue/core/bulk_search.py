@@ -60,13 +60,10 @@ def find(
 ) -> Found:
     """Return at most `limit` jobs after `place`, looking at no more than `window` (or `limit`)."""
     if wanted.ids is not None:
-        return _named(connection, cursor, tuple(wanted.ids), bounds, place, limit)
+        return _named(connection, cursor, wanted, bounds, place, limit)
     dialect = dialect_for(connection)
-    if place == START:
-        first = str(next(iter(wanted.statuses)))
-        place = Place(first, "", 0)
     while True:
-        if place.job_type:
+        if place.status:
             rows = _rows(dialect, cursor, wanted, bounds, place, max(limit, window))
             if rows:
                 return _first(rows, place, limit)
@@ -79,7 +76,7 @@ def find(
 def _named(
     connection: BaseDatabaseWrapper,
     cursor: CursorWrapper,
-    ids: Sequence[int],
+    wanted: JobFilter,
     bounds: Bounds,
     place: Place,
     limit: int,
@@ -88,16 +85,18 @@ def _named(
 
     Another run over the same jobs may have requeued them meanwhile.
     """
+    ids = tuple(wanted.ids or ())
     start = bisect_right(ids, place.id)
     taken = list(ids[start : start + limit])
     last = taken[-1] if taken else place.id
-    again = _ended_since(connection, cursor, taken, bounds)
+    since = min(bounds.started_at, wanted.died_before or bounds.started_at)
+    again = _ended_since(connection, cursor, taken, since)
     found = [job_id for job_id in taken if job_id not in again]
     return Found(found, place, Place("", "", last), more=start + limit < len(ids))
 
 
 def _ended_since(
-    connection: BaseDatabaseWrapper, cursor: CursorWrapper, ids: Sequence[int], bounds: Bounds
+    connection: BaseDatabaseWrapper, cursor: CursorWrapper, ids: Sequence[int], since: datetime
 ) -> set[int]:
     if not ids:
         return set()
@@ -108,7 +107,7 @@ def _ended_since(
             f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} WHERE id IN ({marks(ids)}) "
             f"AND {dialect.aside('finished_at')} > %s",
         ),
-        [*ids, dialect.time_param(bounds.started_at)],
+        [*ids, dialect.time_param(since)],
     )
     return {row[0] for row in cursor.fetchall()}
 
@@ -150,15 +149,19 @@ def _condition(dialect: Dialect, wanted: JobFilter, bounds: Bounds) -> tuple[str
     parts = ["(finished_at IS NULL OR finished_at <= %s)"]
     params: list[Any] = [dialect.time_param(bounds.started_at)]
     texts = {"queue_name": wanted.queue, "fingerprint": wanted.fingerprint}
-    moments = {">=": wanted.died_after, "<": wanted.died_before}
     for column, text in texts.items():
         if text is not None:
             parts.append(f"{column} = %s")
             params.append(text)
-    for sign, moment in moments.items():
-        if moment is not None:
-            parts.append(f"finished_at {sign} %s")
-            params.append(dialect.time_param(moment))
+    if wanted.died_after is not None:
+        parts.append("finished_at >= %s")
+        params.append(dialect.time_param(wanted.died_after))
+    if wanted.died_before is not None:
+        parts.append("(finished_at IS NULL OR finished_at < %s)")
+        params.append(dialect.time_param(wanted.died_before))
+    if without := list(wanted.without):
+        parts.append(f"fingerprint NOT IN ({marks(without)})")
+        params += without
     return " AND ".join(parts), params
 
 
@@ -167,25 +170,29 @@ def _next_lane(
 ) -> Place | None:
     """Return the beginning of the lane after that of `place`."""
     statuses = [str(status) for status in wanted.statuses]
-    for status in statuses[statuses.index(place.status) :]:
-        after = place.job_type if status == place.status else ""
+    for status in statuses[statuses.index(place.status) if place.status else 0 :]:
+        here = status == place.status
         if wanted.job_type is not None:
-            found = None if after else wanted.job_type
+            found = None if here else wanted.job_type
         else:
-            found = _next_type(dialect, cursor, status, after)
+            found = _next_type(dialect, cursor, status, place.job_type if here else None)
         if found is not None:
             return Place(status, found, 0)
     return None
 
 
-def _next_type(dialect: Dialect, cursor: CursorWrapper, status: str, after: str) -> str | None:
+def _next_type(
+    dialect: Dialect, cursor: CursorWrapper, status: str, after: str | None
+) -> str | None:
+    """Return the type that comes after another, or is the first: that may be the empty one."""
     cursor.execute(
         tagged(
             "bulk",
-            f"SELECT job_type FROM leasequeue_job{dialect.hint('leasequeue_job_type')} "
-            "WHERE status = %s AND job_type > %s ORDER BY job_type LIMIT 1",
+            f"SELECT job_type FROM leasequeue_job{dialect.hint('leasequeue_job_type')} WHERE "
+            f"status = %s AND job_type {'>=' if after is None else '>'} %s "
+            "ORDER BY job_type LIMIT 1",
         ),
-        [status, after],
+        [status, after or ""],
     )
     row = cursor.fetchone()
     return row[0] if row else None

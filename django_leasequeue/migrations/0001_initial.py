@@ -33,7 +33,14 @@ class Migration(migrations.Migration):
                 ("changed", models.BigIntegerField(db_default=0)),
                 ("left_out", models.JSONField(db_default=models.Value({}, models.JSONField()))),
                 ("canary", models.JSONField(db_default=models.Value([], models.JSONField()))),
+                ("next_at", django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
                 ("by", models.CharField(db_default="", max_length=255)),
+                (
+                    "token",
+                    django_leasequeue.fields.HexField(
+                        db_default=None, max_length=64, null=True, unique=True
+                    ),
+                ),
                 (
                     "started_at",
                     django_leasequeue.fields.UtcDateTimeField(

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import transaction
 
 from django_leasequeue import cancel, enqueue
-from django_leasequeue.core.bulk import cancel_many, cancel_run, go_on, requeue_many, start
+from django_leasequeue.core.bulk import (
+    RunExists,
+    cancel_many,
+    cancel_run,
+    go_on,
+    requeue_many,
+    start,
+)
 from django_leasequeue.core.bulk_chunk import take_chunk
 from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.core.bulk_plan import Options, Plan, State
+from django_leasequeue.core.bulk_step import step
+from django_leasequeue.core.clock import read_now
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.models import BulkRun, DeadGroup, Job
@@ -265,14 +276,25 @@ def test_a_locked_job_is_waited_for_then_left_out(connection, second_connection)
 
 
 @pytest.fixture
-def clock(monkeypatch):
-    """The drive's clock, which its sleeps alone move."""
+def clock(connection, monkeypatch):
+    """The database's clock, and the drive's: sleeps alone move them."""
     now = [100.0]
+    dialect = dialect_for(connection)
+    stopped_at = read_now(connection)
+    clocks = ExitStack()
+
+    def move(seconds):
+        now[0] += seconds
+        clocks.close()
+        clocks.enter_context(
+            dialect.clock(stopped_at=stopped_at + timedelta(seconds=now[0] - 100.0))
+        )
+
+    move(0)
     monkeypatch.setattr("django_leasequeue.core.bulk_drive.time.monotonic", lambda: now[0])
-    monkeypatch.setattr(
-        "django_leasequeue.core.bulk_drive.time.sleep", lambda s: now.append(now.pop() + s)
-    )
-    return now
+    monkeypatch.setattr("django_leasequeue.core.bulk_drive.time.sleep", move)
+    with clocks:
+        yield now
 
 
 def test_rate(clock):
@@ -285,8 +307,31 @@ def test_rate(clock):
     assert row.changed == 25
 
 
+def test_a_rate_is_for_jobs_that_are_changed(connection, clock):
+    """Jobs that do not match cost no time of it."""
+    bury(5000)
+    ids = bury(2, queue_name="mail")
+    heard = []
+    requeue_many(JobFilter(queue="mail"), rate=1, told=lambda chunk: heard.append(clock[0]))
+    assert heard == [100.0, pytest.approx(101.0)]
+    assert statuses(ids) == ["ready"] * 2
+
+
+def test_the_rate_is_one_however_many_drive_the_run(connection, clock):
+    ids = bury(40)
+    begun = start("requeue", JobFilter(), Options(rate=10))
+    chunks = [take_chunk(connection, Plan.of(begun), 200, 200, patient=True) for _ in range(5)]
+    assert [len(chunk.changed) for chunk in chunks] == [10, 0, 0, 0, 0]
+    assert [chunk.pause for chunk in chunks] == [pytest.approx(1.0)] * 5
+    for _ in range(5):  # as many pages that are open
+        step(connection, begun.pk, seconds=0)
+    assert statuses(ids).count("ready") == 10
+    step(connection, begun.pk, seconds=2.5)
+    assert statuses(ids).count("ready") == 30
+
+
 def test_rate_of_a_run_that_two_processes_drive(connection, clock):
-    """It is the run's: what another process has done counts, too."""
+    """It is the run's: another process may not do anything in between."""
     bury(40)
     begun = start("requeue", JobFilter(), Options(rate=10))
     heard = []
@@ -297,8 +342,7 @@ def test_rate_of_a_run_that_two_processes_drive(connection, clock):
             take_chunk(connection, Plan.of(begun), 10, 10, patient=True)
 
     assert go_on(begun.pk, told=told).changed == 40
-    # What the other has done is known with the next chunk.
-    assert heard == [pytest.approx(at) for at in (100.0, 101.0, 103.0)]
+    assert heard == [pytest.approx(at) for at in (100.0, 101.0, 102.0, 103.0)]
 
 
 def test_a_wait_for_those_that_go_first_saves_up_nothing(clock):
@@ -310,11 +354,56 @@ def test_a_wait_for_those_that_go_first_saves_up_nothing(clock):
     def told(chunk):
         heard.append(clock[0])
         if len(heard) == 1:
-            clock[0] += 60
+            time.sleep(60)  # of the clock above
             BulkRun.objects.update(state=State.RUNNING)
 
     assert go_on(begun.pk, told=told).changed == 25
     assert heard == [pytest.approx(at) for at in (100.0, 160.0, 161.0)]
+
+
+def test_types_that_are_empty_are_types():
+    """Plain SQL can put them in."""
+    (empty,), (named,) = bury(1, ""), bury(1, "named")
+    assert requeue_many(JobFilter(job_type=""), dry_run=True).changed == 1
+    assert requeue_many(JobFilter(job_type="")).changed == 1
+    assert statuses([empty, named]) == ["ready", "dead"]
+    bury(2, "")
+    assert requeue_many(JobFilter()).changed == 3
+
+
+def test_what_died_at_no_known_time_died_before_any():
+    (unknown,) = bury(1, finished_at=None)
+    (known,) = bury(1, finished_at=EARLY)
+    assert requeue_many(JobFilter(died_after=EARLY), dry_run=True).changed == 1
+    assert requeue_many(JobFilter(died_before=EARLY)).changed == 1
+    assert statuses([unknown, known]) == ["ready", "dead"]
+
+
+def test_groups_that_are_left_out():
+    kept, taken, bare = (bury(2, fingerprint=one) for one in ("a" * 16, "b" * 16, ""))
+    wanted = JobFilter(without=["a" * 16])
+    assert JobFilter.from_json(wanted.as_json()) == wanted
+    assert requeue_many(wanted).changed == 4
+    assert statuses([*kept, *taken, *bare]) == ["dead"] * 2 + ["ready"] * 4
+
+
+def test_named_jobs_that_died_again_after_they_were_shown():
+    ids = bury(2, finished_at=EARLY)
+    Job.objects.filter(pk=ids[0]).update(finished_at=NOON)
+    wanted = JobFilter(ids=ids, died_before=EARLY + A_MOMENT)
+    assert JobFilter.from_json(wanted.as_json()) == wanted
+    assert requeue_many(wanted).changed == 1
+    assert statuses(ids) == ["dead", "ready"]
+
+
+def test_what_brings_the_same_token_is_one_run():
+    first = start("requeue", JobFilter(), Options(), token="t")
+    with pytest.raises(RunExists) as met:
+        start("cancel", JobFilter(), Options(), token="t")
+    assert met.value.run.pk == first.pk
+    assert start("requeue", JobFilter(), Options()).pk != first.pk
+    assert start("requeue", JobFilter(), Options()).token is None
+    assert BulkRun.objects.count() == 3
 
 
 @pytest.mark.leaves_reserved
@@ -333,7 +422,10 @@ def test_cancel_many(connection):
         ({"ids": [1], "queue": "q"}, {}, "stand for themselves"),
         ({"ids": [0]}, {}, "from 1 on"),
         ({"ids": range(1, 50_002)}, {}, "50000 is the most"),
-        ({"queue": ""}, {}, "queue is a text"),
+        ({"queue": "x" * 65}, {}, "queue is a text"),
+        ({"without": ["a" * 17]}, {}, "without is a text"),
+        ({"without": map(str, range(501))}, {}, "500 is the most"),
+        ({"ids": [1], "without": ["a"]}, {}, "stand for themselves"),
         ({"job_type": "x" * 256}, {}, "255"),
         ({"fingerprint": "\0"}, {}, "no database can store"),
         ({"statuses": ["failed"]}, {}, "statuses are some of"),

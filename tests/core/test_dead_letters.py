@@ -99,7 +99,7 @@ def test_steps_go_at_the_rate_however_often(connection):
     for _ in range(3):
         step(connection, run_id, seconds=0)
     assert statuses(ids) == ["ready", *["dead"] * 4]
-    later = "UPDATE leasequeue_bulkrun SET updated_at = '2021-01-01 00:00:00'"
+    later = "UPDATE leasequeue_bulkrun SET next_at = '2021-01-01 00:00:00'"
     run(connection, later)
     step(connection, run_id, seconds=0)
     assert statuses(ids) == ["ready"] * 2 + ["dead"] * 3
