@@ -21,7 +21,7 @@ from django.test import Client
 from django.urls import path
 
 from django_leasequeue import enqueue, enqueue_many
-from django_leasequeue.admin import JobAdmin, QueueAdmin, display, paging
+from django_leasequeue.admin import JobAdmin, QueueAdmin, actions, display, paging
 from django_leasequeue.admin.lookup import queue_names
 from django_leasequeue.codec import digest_key
 from django_leasequeue.core import operate
@@ -548,6 +548,24 @@ def test_pausing_the_queues_of_jobs(operator: Client) -> None:
     assert operator.get(f"{QUEUES}{mail[0]}/change/").status_code == 200
     assert operator.post(f"{QUEUES}add/", {"name": "x"}).status_code == 403
     assert operator.post(f"{QUEUES}{mail[0]}/change/", {"name": "x"}).status_code == 403
+
+
+def test_pausing_reaches_the_queue_of_each_ticked_job(operator: Client) -> None:
+    for number in range(120):
+        make(queue_name=f"q{number:03}")
+    ids = make(queue_name="zz")
+    assert act(operator, "pause_queues", ids) == "Paused: zz."
+
+
+def test_pausing_all_pages_says_where_it_ended(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "_MOST_QUEUES", 3)
+    for name in "abcd":
+        make(queue_name=name)
+    told = act(operator, "pause_queues")
+    assert told == "Paused: a, b, c. Queues after c were not looked at: filter by one of them."
+    assert act(operator, "pause_queues", query="queue=d") == "Paused: d."
 
 
 # ----------------------------------------------------------------------------------- other sites

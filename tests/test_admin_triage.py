@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from django_leasequeue.core import dead_letters
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import BulkRun, DeadGroup, Job, JobAttempt, JobEffect
 from django_leasequeue.registry import registry
+from tests.core.arrange import run as execute
 from tests.core.bulk import bury, statuses
 from tests.statements import count_statements
 from tests.test_admin import logged_in, make_reserved, text, user_with
@@ -100,6 +102,43 @@ def test_a_page_of_groups_asks_little(operator: Client, connection: BaseDatabase
     assert page.count('<th scope="row">') == 50
     assert text(operator.get(f"{DEAD}?p=2")).count('<th scope="row">') == 10
     assert not [sql for sql in statements if re.search('["`]payload["`]', sql)]
+
+
+def test_every_group_is_described_and_in_either_order(operator: Client) -> None:
+    for number in range(230):
+        bury(1, f"type-{number:03}", fingerprint=f"{number:016}", last_error=f"error {number}.")
+    bury(2, "most", fingerprint="f" * 16, finished_at="2021-01-01 00:00:00+00:00")
+    asleep = DeadGroup.objects.create(fingerprint=f"{0:016}", note="x")
+    DeadGroup.objects.create(fingerprint=f"{1:016}", note="a note")
+    DeadGroup.objects.filter(pk=asleep.pk).update(snoozed_until=UtcNow() + timedelta(hours=1))
+    pages = "".join(text(operator.get(f"{DEAD}?p={number}")) for number in range(1, 6))
+    assert len(set(re.findall(r"type-\d{3}</a><br>error \d+\.", pages))) == 229
+    assert "a note" in pages and "type-000" not in pages
+    assert "1 group is snoozed" in pages
+    first = re.findall(r">(most|type-\d{3})</a>", text(operator.get(DEAD)))[0]
+    assert first == "most"
+    latest = text(operator.get(f"{DEAD}?sort=last"))
+    assert re.findall(r">(most|type-\d{3})</a>", latest)[:2] == ["type-229", "type-228"]
+    assert 'href="?sort=last&amp;p=2"' in latest
+    assert "most" in text(operator.get(f"{DEAD}?sort=last&p=5"))
+
+
+def test_a_type_that_is_empty_is_not_all_types(operator: Client) -> None:
+    """Plain SQL can put it in."""
+    (empty, other) = (*bury(1, "", queue_name=""), *bury(1, "mail.send"))
+    page = text(operator.get(DEAD))
+    (link,) = re.findall(r'href="([^"]*)">\(empty\)</a>', page)
+    query = link.replace("&amp;", "&").partition("?")[2]
+    page = text(operator.get(f"{DEAD}group/?{query}"))
+    assert re.findall(r'name="job" value="(\d+)"', page) == [str(empty)]
+    assert "<dd>(empty)</dd>" in text(operator.get(f"{DEAD}requeue/confirm/?{query}"))
+    assert "2 dead letters" in text(operator.get(f"{DEAD}?type=&queue="))  # the form, left empty
+    assert "1 dead letter" in text(operator.get(f"{DEAD}?queue=&exact=1"))
+    confirm(operator, query)
+    assert statuses([empty, other]) == ["ready", "dead"]
+    jobs = text(operator.get(f"{ROOT}job/?type="))
+    assert jobs.count('name="_selected_action"') == 1
+    assert ">(empty)</a>" in jobs
 
 
 def test_what_was_not_looked_at_is_said(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,34 +230,109 @@ def test_sent_twice_it_is_one_run(operator: Client) -> None:
     second = operator.post(address, data)
     assert first.headers["Location"] == second.headers["Location"]
     assert BulkRun.objects.count() == 1
-    # Another operator's is a run of its own, but what died again is not part of it.
+    # Another operator, who saw the same, is shown that run.
     other = logged_in(User.objects.create_superuser("second", password="x"))
-    other.post(address, data)
+    told = text(other.post(address, {**data, "rate": "3"}, follow=True))
+    assert "root had confirmed the same" in told
     assert statuses(ids) == ["dead", "ready", "ready"]
+    # What died again is shown again, and that is another confirmation.
+    assert confirm(operator, f"fingerprint={A}") != first.headers["Location"]
+    assert set(statuses(ids)) == {"ready"}
 
 
-def test_two_operators_at_once(operator: Client) -> None:
-    """Case E2: each job is requeued once, and the counts of both runs add up."""
+@pytest.mark.parametrize("who", ["double click", "another tab", "another operator"])
+def test_confirmed_twice_at_once_it_is_one_run(operator: Client, who: str) -> None:
+    """Case E2: each job is requeued once, and no more than was shown."""
     ids = bury(300, fingerprint=A)
-    other = logged_in(User.objects.create_superuser("second", password="x"))
+    other = logged_in(User.objects.get())
+    if who == "another operator":
+        other = logged_in(User.objects.create_superuser("second", password="x"))
     address = f"{DEAD}requeue/confirm/?fingerprint={A}"
-    data = {**shown(text(operator.get(address))), "reason": "fixed"}
+    mine = {**shown(text(operator.get(address))), "reason": "fixed"}
+    theirs = mine
+    if who != "double click":
+        theirs = {**shown(text(other.get(address))), "reason": "fixed"}
+        assert theirs["shown_at"] > mine["shown_at"]
+    # As if they had died before, in a transaction that was not committed when it was shown.
+    unseen = bury(3, fingerprint=A, finished_at="2021-01-01 00:00:00+00:00")
     start = threading.Barrier(2)
+    found: list[str] = []
 
-    def press(client: Client) -> None:
+    def press(client: Client, data: dict[str, str]) -> None:
         start.wait(10)
         try:
-            client.post(address, data)
+            found.append(client.post(address, data).headers["Location"])
         finally:
             connections.close_all()
 
-    rival = threading.Thread(target=press, args=[other])
+    rival = threading.Thread(target=press, args=[other, theirs])
     rival.start()
-    start.wait(10)
-    operator.post(address, data)
+    press(operator, mine)
     rival.join(60)
-    assert set(statuses(ids)) == {"ready"}
-    assert sum(BulkRun.objects.values_list("changed", flat=True)) == 300
+    assert len(found) == 2 and len(set(found)) == 1
+    assert BulkRun.objects.get().changed == 300
+    assert statuses([*ids, *unseen]) == ["ready"] * 300 + ["dead"] * 3
+
+
+def test_ticked_jobs_that_are_sent_twice_at_once(operator: Client) -> None:
+    ids = bury(3, fingerprint=A)
+    page = text(operator.get(f"{DEAD}group/?fingerprint={A}"))
+    data = {"shown_at": shown(page)["shown_at"], "job": ids[:2], "reason": "x"}
+    address = f"{DEAD}requeue/selected/?fingerprint={A}"
+    operator.post(address, data)
+    # As if the other request had looked before any of them was requeued.
+    Job.objects.filter(pk__in=ids).update(status="dead", finished_at="2021-01-01 00:00:00+00:00")
+    told = text(operator.post(address, data, follow=True))
+    assert "confirmed the same" in told
+    assert statuses(ids) == ["dead"] * 3
+    assert BulkRun.objects.count() == 1
+
+
+def test_a_confirmation_of_something_else_is_none(operator: Client) -> None:
+    ids = bury(2, "mail.send", fingerprint=A)
+    mine = shown(text(operator.get(f"{DEAD}cancel/confirm/?type=mail.send")))
+    data = {**mine, "reason": "x"}
+    for token in (mine["token"], "", "x", mine["token"][:-8] + "00000009", "é" * 49):
+        answer = operator.post(f"{DEAD}requeue/confirm/?type=mail.send", {**data, "token": token})
+        assert answer.status_code == 200
+    assert statuses(ids) == ["dead"] * 2
+    assert not BulkRun.objects.exists()
+
+
+def test_jobs_that_plain_sql_made_dead_without_a_time(operator: Client) -> None:
+    ids = bury(3, fingerprint=A, finished_at=None)
+    page = text(operator.get(f"{DEAD}group/?fingerprint={A}"))
+    data = {"shown_at": shown(page)["shown_at"], "job": ids[:1], "reason": "x"}
+    operator.post(f"{DEAD}requeue/selected/?fingerprint={A}", data)
+    assert statuses(ids) == ["ready", "dead", "dead"]
+    confirm(operator, f"fingerprint={A}")
+    assert statuses(ids) == ["ready"] * 3
+    assert BulkRun.objects.order_by("pk").last().changed == 2  # type: ignore[union-attr]
+
+
+def test_snoozed_groups_are_left_out_unless_they_are_meant(operator: Client) -> None:
+    asleep, awake = bury(2, "mail.send", fingerprint=A), bury(3, "mail.send", fingerprint=B)
+    later = bury(1, "mail.send", fingerprint="c" * 16)
+    query = f"{DEAD}group/snooze/?fingerprint={{}}"
+    operator.post(query.format(A), {"hours": "2", "reason": "tonight"})
+    assert "4 dead letters" in text(operator.get(DEAD))
+    address = f"{DEAD}requeue/confirm/?type=mail.send"
+    page = text(operator.get(address))
+    assert "4 dead letters would be ready" in page
+    assert "1 group that is snoozed is left out" in page
+    data = {**shown(page), "reason": "fixed"}
+    # One is woken and another put to sleep meanwhile: neither was confirmed as it is now.
+    operator.post(query.format(A), {"hours": "0", "reason": "now"})
+    operator.post(query.format("c" * 16), {"hours": "2", "reason": "not now"})
+    operator.post(address, data)
+    assert statuses([*asleep, *awake, *later]) == ["dead"] * 2 + ["ready"] * 3 + ["dead"]
+    # Named by its fingerprint, or asked for, it is meant.
+    confirm(operator, f"fingerprint={'c' * 16}")
+    assert statuses(later) == ["ready"]
+    operator.post(query.format(A), {"hours": "2", "reason": "tonight"})
+    assert "There are no dead letters here" in text(operator.get(address))
+    confirm(operator, "type=mail.send&snoozed=1")
+    assert statuses(asleep) == ["ready"] * 2
 
 
 def test_a_confirmation_needs_a_reason_and_what_was_shown(operator: Client) -> None:
@@ -244,6 +358,46 @@ def test_canary_and_rate_are_followed_from_the_page(operator: Client) -> None:
     assert "<html" not in text(fragment)
     assert statuses(ids) == ["done", *["ready"] * 3]
     assert operator.get(go).status_code == 405
+
+
+def test_a_run_that_its_canary_stopped_is_carried_on(operator: Client) -> None:
+    ids = bury(4, fingerprint=A)
+    address = confirm(operator, f"fingerprint={A}", canary="1")
+    Job.objects.filter(pk=ids[0]).update(status="dead", finished_at=UtcNow())
+    go = address.replace("change/", "go/")
+    operator.post(go)
+    assert BulkRun.objects.get().state == "stopped"
+    assert 'id="id_go_reason"' in text(operator.get(address))
+    operator.post(go)
+    assert BulkRun.objects.get().state == "stopped"  # no reason
+    Job.objects.filter(pk=ids[0]).update(status="done")
+    operator.post(go, {"reason": "mended"})
+    assert statuses(ids) == ["done", *["ready"] * 3]
+    assert BulkRun.objects.get().state == "finished"
+    assert logged() == ["Started: fixed", "Carried on: mended"]
+
+
+def test_open_pages_do_not_multiply_the_rate(operator: Client) -> None:
+    ids = bury(400, fingerprint=A)
+    address = confirm(operator, f"fingerprint={A}", rate="0.01")
+    for _page in range(5):
+        operator.post(address.replace("change/", "go/"))
+    assert statuses(ids).count("ready") == 1
+
+
+def test_the_ids_of_runs_are_not_read_for_a_list(
+    operator: Client, connection: BaseDatabaseWrapper
+) -> None:
+    BulkRun.objects.create(operation="requeue", filter={"ids": [1, 2], "statuses": ["dead"]})
+    with count_statements(connection) as statements:
+        assert "requeue #" in text(operator.get(f"{ROOT}bulkrun/"))
+    assert not [sql for sql in statements if re.search('["`]filter["`]', sql)]
+
+
+def test_a_run_page_says_when_the_server_is_away(operator: Client) -> None:
+    bury(2, fingerprint=A)
+    page = text(operator.get(confirm(operator, f"fingerprint={A}", rate="0.001")))
+    assert "data-away=" in page and "data-refused=" in page
 
 
 def test_a_run_is_cancelled_with_a_reason(operator: Client) -> None:
@@ -493,13 +647,44 @@ def test_a_payload_is_compared_and_requeued(operator: Client) -> None:
     assert logged() == ["Payload edited and requeued: typo"]
 
 
-@pytest.mark.parametrize("junk", ["{", "[1]", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 5000])
+@pytest.mark.parametrize(
+    "junk",
+    [
+        *("{", "[1]", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 5000, '{"a": 1, "a": 2}'),
+        *('{"a":' * 900 + "1" + "}" * 900, '{"a":' * 100_000, '{"a": ' + "9" * 5000 + "}"),
+        *('{"a": {"b": [], "b": 0}}', '{"a": 1e999}', '{"a": -Infinity}'),
+    ],
+    ids=lambda junk: junk[:20],
+)
 def test_what_is_no_payload_is_refused(operator: Client, junk: str) -> None:
     (pk,) = bury(1, payload={"a": 1})
     _compared, answer = edit(operator, pk, junk)
     assert "This cannot be a payload" in text(answer)
     row = Job.objects.get()
     assert (row.status, row.payload) == ("dead", {"a": 1})
+
+
+def test_a_payload_that_is_too_large_is_refused(operator: Client, settings: Any) -> None:
+    (pk,) = bury(1, payload={"a": 1})
+    address = f"{ROOT}job/{pk}/payload/"
+    large = json.dumps({"a": "x" * 10_000_000})
+    data = {**shown(text(operator.get(address))), "payload": large, "reason": "x"}
+    assert operator.post(address, data).status_code == 400  # DATA_UPLOAD_MAX_MEMORY_SIZE
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = None
+    assert "This cannot be a payload" in text(operator.post(address, data))
+    assert Job.objects.get().payload == {"a": 1}
+
+
+def test_a_payload_that_is_too_deep_to_be_edited(
+    operator: Client, connection: BaseDatabaseWrapper
+) -> None:
+    if connection.vendor not in ("sqlite", "postgresql"):
+        pytest.skip("MySQL and MariaDB refuse it")
+    (pk,) = bury(1)
+    deep = '{"a":' * 900 + "1" + "}" * 900
+    execute(connection, f"UPDATE leasequeue_job SET payload = '{deep}'")
+    assert operator.get(f"{ROOT}job/{pk}/change/").status_code == 200
+    assert operator.get(f"{ROOT}job/{pk}/payload/").status_code in (200, 404)
 
 
 def test_only_what_was_compared_is_written(operator: Client) -> None:

@@ -5,7 +5,7 @@ The mixin asks by key or id, for which there are indexes; it never looks into pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -26,6 +26,10 @@ from django_leasequeue.models import Job
 __all__ = ["JobsAboutMixin"]
 
 _MOST = 20
+#: Ids that are looked up, the largest; some of them may be pruned by now.
+_MOST_IDS = 500
+#: MariaDB makes a table of a list of a thousand, and scans that.
+_LOOK = 500
 
 if TYPE_CHECKING:
     _Base = admin.ModelAdmin[Any]
@@ -39,12 +43,12 @@ class JobsAboutMixin(_Base):
     Override `job_keys`, `job_ids`, or both. At most 20 jobs are shown, the newest.
     """
 
-    def job_keys(self, obj: Any) -> Iterable[str]:
-        """Return the keys that jobs about `obj` were enqueued with; none by default."""
+    def job_keys(self, obj: Any) -> Iterable[str | None]:
+        """Return the keys that jobs about `obj` were enqueued with; "" and None are none."""
         return ()
 
-    def job_ids(self, obj: Any) -> Iterable[int]:
-        """Return the ids of jobs about `obj`, if the project keeps them; none by default."""
+    def job_ids(self, obj: Any) -> Iterable[int | None]:
+        """Return the ids of jobs about `obj`, if the project keeps them; None is none."""
         return ()
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -65,13 +69,11 @@ class JobsAboutMixin(_Base):
     @admin.display(description=_("jobs about this"))
     def jobs_about(self, obj: Any) -> str | SafeString:
         """Show the jobs about an object with their status, newest first."""
-        digests = [digest_key(key) for key in self.job_keys(obj)]
-        wanted = (
-            Q(idempotency_key__in=digests)
-            | Q(live_key__in=digests)
-            | Q(pk__in=list(self.job_ids(obj)))
-        )
-        rows = Job.objects.using(get_conf().DATABASE).filter(wanted).annotate(db_now=UtcNow())
+        digests = sorted({digest_key(key) for key in self.job_keys(obj) if key})
+        ids = sorted({pk for pk in self.job_ids(obj) if pk is not None}, reverse=True)
+        using = get_conf().DATABASE
+        newest = sorted(_ids_of(digests, using) | set(ids[:_MOST_IDS]), reverse=True)
+        rows = Job.objects.using(using).filter(pk__in=newest[:_MOST_IDS]).annotate(db_now=UtcNow())
         columns = ("job_type", "status", "attempts", "available_at", "lease_until", "created_at")
         found = list(rows.only(*columns).order_by("-pk")[: _MOST + 1])
         if not found:
@@ -85,3 +87,15 @@ class JobsAboutMixin(_Base):
         url = address(self.admin_site.name, "job_change", job.pk)
         name = format_html('<a href="{}">{}</a>', url, job) if url else str(job)
         return format_html("{}: {}, {}", name, status, display.moment(job.created_at))
+
+
+def _ids_of(digests: Sequence[str], using: str) -> set[int]:
+    """Return the ids of the jobs with these keys: one index, one statement, for each column."""
+    found: set[int] = set()
+    jobs = Job.objects.using(using).order_by()
+    for first in range(0, len(digests), _LOOK):
+        some = digests[first : first + _LOOK]
+        for column in ("idempotency_key", "live_key"):
+            rows = jobs.filter(Q((f"{column}__in", some)))
+            found.update(rows.values_list("pk", flat=True))
+    return found

@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ActionForm
 from django.db import connections
 from django.db.models import QuerySet
+from django.forms import BooleanField
 from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -16,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django_leasequeue.admin.base import OperatorAdmin
 from django_leasequeue.admin.bulk import GONE, MOST, Account, Selection, carry_out
 from django_leasequeue.admin.display import word
+from django_leasequeue.admin.filters import QueueFilter
 from django_leasequeue.admin.lookup import queue_names
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core import operate
@@ -25,6 +27,10 @@ from django_leasequeue.models import Job, Queue
 from django_leasequeue.statuses import Status
 
 __all__ = ["ReasonForm", "because", "cancel_jobs", "pause_queues", "requeue_jobs"]
+
+
+#: Queues that one action looks at, an index dive and a question each.
+_MOST_QUEUES = 1000
 
 
 def _now() -> str:
@@ -59,7 +65,7 @@ def pause_queues(page: OperatorAdmin[Job], request: HttpRequest, matching: Query
     """Put the queues on hold that the selected jobs are in, and say which were not yet."""
     by, using = request.user.get_username(), matching.db
     reason = request.POST.get("reason", "").strip()
-    names = [name for name in queue_names(using) if matching.filter(queue_name=name).exists()]
+    names, after = _queues_of(request, matching)
     paused = [name for name in names if operate.pause(name, by=by, reason=reason, using=using)]
     rows = Queue.objects.using(using).filter(name__in=paused)
     page.log(request, rows, because(request, "Paused"))
@@ -67,6 +73,23 @@ def pause_queues(page: OperatorAdmin[Job], request: HttpRequest, matching: Query
         page.message_user(request, _("Paused: %s.") % ", ".join(paused), messages.SUCCESS)
     else:
         page.message_user(request, _("No queue was paused: all were."), messages.WARNING)
+    if after is not None:
+        told = gettext("Queues after %s were not looked at: filter by one of them.")
+        page.message_user(request, told % after, messages.WARNING)
+
+
+def _queues_of(request: HttpRequest, matching: QuerySet[Job]) -> tuple[list[str], str | None]:
+    """Return the queues of the selected jobs, and after which there may be others."""
+    names = matching.order_by().values_list("queue_name", flat=True)
+    if not BooleanField().to_python(request.POST.get("select_across")):
+        # Of ticked jobs, which are as many as a page has.
+        return sorted(set(names)), None
+    if QueueFilter.parameter_name in request.GET:
+        return sorted(set(names[:1])), None
+    all_names = queue_names(matching.db, _MOST_QUEUES + 1)
+    looked = all_names[:_MOST_QUEUES]
+    found = [name for name in looked if matching.filter(queue_name=name).exists()]
+    return found, looked[-1] if len(all_names) > _MOST_QUEUES else None
 
 
 def because(request: HttpRequest, message: str) -> str:

@@ -13,7 +13,9 @@ from django.contrib.auth import get_permission_codename
 from django.db import connections, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
 
+from django_leasequeue.admin.outages import answering
 from django_leasequeue.conf import get_conf
 
 __all__ = ["OperatorAdmin", "outside_atomic_requests"]
@@ -42,6 +44,13 @@ class OperatorAdmin(_ModelAdmin[M]):
     show_full_result_count = False
     # Counts beside each choice of each filter would be as many scans.
     show_facets = admin.ShowFacets.NEVER
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        found = self.get_urls()
+        for one in found:
+            one.callback = answering(one.callback)
+        return found
 
     # Under ATOMIC_REQUESTS one long transaction would keep workers from every row of an action.
     @outside_atomic_requests

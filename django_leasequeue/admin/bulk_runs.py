@@ -9,6 +9,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.options import get_content_type_for_model
 from django.core.exceptions import PermissionDenied
 from django.db import connections
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern
@@ -23,6 +24,7 @@ from django_leasequeue.admin.pages import address_of, page, url_of
 from django_leasequeue.admin.paging import CappedPaginator
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.bulk import cancel_run
+from django_leasequeue.core.bulk_canary import reopen
 from django_leasequeue.core.bulk_plan import State
 from django_leasequeue.core.bulk_step import step
 from django_leasequeue.models import BulkRun, Job
@@ -53,6 +55,10 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
     ordering = ("-id",)
     sortable_by = ()
     paginator = CappedPaginator
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BulkRun]:
+        # Up to 50 000 ids lie in it.
+        return super().get_queryset(request).defer("filter")
 
     def has_view_permission(self, request: HttpRequest, obj: BulkRun | None = None) -> bool:
         rights = (("view", BulkRun), ("requeue", Job), ("cancel", Job))
@@ -92,8 +98,16 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
         return page(self, request, "bulk_run.html", str(run), context)
 
     def go_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        """Carry the run on for a moment; answer a script with what has changed of the page."""
+        """Carry the run on for a moment; answer a script with what has changed of the page.
+
+        One that stopped looks at the jobs that went first again, for a reason.
+        """
         run = self._run(request, run_id)
+        reason = request.POST.get("reason", "").strip()[:500]
+        if run.state == State.STOPPED and not reason:
+            messages.warning(request, _("Give a reason."))
+        elif run.state == State.STOPPED and reopen(connections[get_conf().DATABASE], run.pk):
+            self.log(request, [run], f"Carried on: {reason}")
         step(connections[get_conf().DATABASE], run.pk, seconds=STEP_SECONDS)
         if request.headers.get("X-Requested-With") == "fetch":
             run.refresh_from_db(using=get_conf().DATABASE)
@@ -127,6 +141,7 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
             "run": run,
             "state": self.state_words(run),
             "goes_on": run.state in _GOES_ON,
+            "stopped": run.state == State.STOPPED,
             "open": run.state in (*_GOES_ON, State.STOPPED),
             "left_out": [(_REASONS.get(k, k), n) for k, n in sorted(run.left_out.items())],
             "most": run.options.get("most"),

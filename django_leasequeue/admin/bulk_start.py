@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -15,14 +18,16 @@ from django.utils.translation import gettext_lazy as _
 from django_leasequeue.admin.base import OperatorAdmin
 from django_leasequeue.admin.dead_forms import RunForm
 from django_leasequeue.admin.display import moment
-from django_leasequeue.admin.groups import Look
+from django_leasequeue.admin.groups import Look, Wanted, asleep
 from django_leasequeue.admin.pages import page, url_of
 from django_leasequeue.admin.wanted import moment_of, query_of, wanted_of
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.bulk import start
+from django_leasequeue.core.bulk import RunExists, start
 from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.core.bulk_plan import Options
 from django_leasequeue.core.bulk_step import step
+from django_leasequeue.core.bulk_token import is_token, next_token, token_of
+from django_leasequeue.core.clock import read_now
 from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.models import BulkRun, DeadGroup, Job
 from django_leasequeue.statuses import Status
@@ -31,7 +36,8 @@ __all__ = ["STEP_SECONDS", "BulkStart"]
 
 #: How long one request works on a run.
 STEP_SECONDS = 1.0
-_RECENT = 50
+#: A page shows fewer; MariaDB makes a table of a list of a thousand, and scans that.
+MOST_TICKED = 500
 
 _TITLES = {"requeue": _("Requeue dead letters"), "cancel": _("Discard dead letters")}
 
@@ -43,13 +49,19 @@ class BulkStart(OperatorAdmin[DeadGroup]):
         """Ask, with the number of jobs; once confirmed, start the run and show its progress."""
         self._check_operation(request, operation)
         wanted = wanted_of(request.GET)
-        only_cancels = operation == "cancel"
-        form = RunForm(request.POST or None, only_cancels=only_cancels)
+        form = RunForm(request.POST or None, only_cancels=operation == "cancel")
         if form.is_valid() and (shown_at := moment_of(form.cleaned_data["shown_at"])):
-            chosen = JobFilter(**wanted._asdict(), died_before=shown_at)
-            return self._start(request, operation, chosen, form)
+            token = form.cleaned_data["token"]
+            if is_token(self._connection(), token, operation, *wanted):
+                return self._start(request, operation, wanted, shown_at, form)
+            form.add_error(None, _("This is another page's confirmation: begin again."))
         look = Look.at(self._connection(), wanted)
-        form.initial = {"shown_at": look.now.isoformat(), "most": len(look.letters) or 1}
+        form.initial = {
+            "shown_at": look.now.isoformat(),
+            "most": len(look.letters) or 1,
+            "token": next_token(self._connection(), operation, *wanted),
+            "without": ",".join(look.without),
+        }
         context = {
             "look": look,
             "count": len(look.letters),
@@ -57,6 +69,7 @@ class BulkStart(OperatorAdmin[DeadGroup]):
             "operation": operation,
             "form": form,
             "query": query_of(wanted),
+            "other_sleep": query_of(wanted._replace(snoozed=True)),
             "shown_moment": moment(look.now),
         }
         return page(self, request, "bulk_confirm.html", _TITLES[operation], context)
@@ -67,36 +80,56 @@ class BulkStart(OperatorAdmin[DeadGroup]):
         shown_at = moment_of(request.POST.get("shown_at", ""))
         ticked = [int(pk) for pk in request.POST.getlist("job") if pk.isdecimal() and len(pk) < 19]
         reason = request.POST.get("reason", "").strip()[:500]
-        jobs = Job.objects.using(get_conf().DATABASE)
-        dead = (
-            jobs.filter(pk__in=ticked[:1000], status=Status.DEAD, finished_at__lt=shown_at)
-            if shown_at
-            else jobs.none()
-        )
-        ids = list(dead.values_list("pk", flat=True))
+        ids = _still_dead(ticked[:MOST_TICKED], shown_at) if shown_at else []
         if not ids or not reason:
             told = _("Tick jobs that are still dead, and give a reason.")
             messages.warning(request, told)
             group = url_of(self, "deadgroup_group")
             return HttpResponseRedirect(f"{group}?{query_of(wanted_of(request.GET))}")
-        run = start(operation, JobFilter(ids=ids), Options(), by=_by(request), using=jobs.db)
-        return self._started(request, run, reason)
+        chosen = JobFilter(ids=ids, died_before=shown_at)
+        token = token_of(operation, shown_at, *sorted(ticked))
+        return self._begin(request, operation, chosen, Options(), token, reason)
 
     def _start(
-        self, request: HttpRequest, operation: str, chosen: JobFilter, form: RunForm
+        self,
+        request: HttpRequest,
+        operation: str,
+        wanted: Wanted,
+        shown_at: datetime,
+        form: RunForm,
+    ) -> HttpResponse:
+        """Start what was confirmed: what was snoozed then, or is now, is left out."""
+        data = form.cleaned_data
+        now = read_now(self._connection())
+        without = {*asleep(self._connection(), wanted, now)}
+        without |= set(filter(None, data["without"].split(",")))
+        try:
+            chosen = wanted.job_filter(died_before=shown_at, without=without)
+        except LeaseQueueError as error:
+            messages.error(request, gettext("Nothing was started: %s.") % error)
+            return HttpResponseRedirect(url_of(self, "deadgroup_changelist"))
+        options, token = form.options(), data["token"]
+        return self._begin(request, operation, chosen, options, token, data["reason"])
+
+    def _begin(
+        self,
+        request: HttpRequest,
+        operation: str,
+        chosen: JobFilter,
+        options: Options,
+        token: str,
+        reason: str,
     ) -> HttpResponse:
         using = get_conf().DATABASE
-        recent = BulkRun.objects.using(using).filter(operation=operation, by=_by(request))
-        for run in recent.order_by("-pk")[:_RECENT]:
-            # The moment that the page was shown makes it one of its kind.
-            if run.filter == chosen.as_json():
-                messages.warning(request, _("This run was started already."))
-                return self._to_run(run)
         try:
-            run = start(operation, chosen, form.options(), by=_by(request), using=using)
+            run = start(operation, chosen, options, by=_by(request), token=token, using=using)
+        except RunExists as error:
+            told = _("Nothing was started: %s had confirmed the same, and this is that run.")
+            messages.warning(request, told % (error.run.by or "-"))
+            return self._to_run(error.run)
         except LeaseQueueError as error:
             raise Http404(str(error)) from None
-        return self._started(request, run, form.cleaned_data["reason"])
+        return self._started(request, run, reason)
 
     def _started(self, request: HttpRequest, run: BulkRun, reason: str) -> HttpResponse:
         self.log(request, [run], f"Started: {reason}")
@@ -127,6 +160,14 @@ class BulkStart(OperatorAdmin[DeadGroup]):
 
     def _connection(self) -> BaseDatabaseWrapper:
         return connections[get_conf().DATABASE]
+
+
+def _still_dead(ids: Sequence[int], shown_at: datetime) -> list[int]:
+    """Return those that are dead, and were when the page was shown."""
+    jobs = Job.objects.using(get_conf().DATABASE).filter(pk__in=ids, status=Status.DEAD)
+    # Plain SQL can have made one dead without a time.
+    before = Q(finished_at=None) | Q(finished_at__lt=shown_at)
+    return list(jobs.filter(before).values_list("pk", flat=True))
 
 
 def _by(request: HttpRequest) -> str:

@@ -19,6 +19,10 @@ class RunForm(forms.Form):
 
     #: The database's time when the jobs were counted, and what was counted.
     shown_at = forms.CharField(widget=forms.HiddenInput)
+    #: What tells this confirmation from any that was sent before.
+    token = forms.CharField(widget=forms.HiddenInput, max_length=64)
+    #: The fingerprints of the groups that were snoozed.
+    without = forms.CharField(widget=forms.HiddenInput, required=False)
     most = forms.IntegerField(
         label=_("At most"),
         min_value=1,

@@ -23,6 +23,7 @@ from django_leasequeue.admin.pages import address_of, page, url_of
 from django_leasequeue.admin.sparkline import sparkline
 from django_leasequeue.admin.wanted import query_of, wanted_of
 from django_leasequeue.conf import get_conf
+from django_leasequeue.core.clock import read_now
 from django_leasequeue.core.dead_letters import MOST_DEAD, annotate
 from django_leasequeue.models import DeadGroup, Job
 
@@ -60,22 +61,22 @@ class DeadGroupAdmin(BulkStart):
         wanted = wanted_of(request.GET)
         using = get_conf().DATABASE
         look = Look.at(connections[using], wanted)
-        groups = look.groups
-        everything = "snoozed" in request.GET
-        describe(groups[: _GROUPS_A_PAGE * 4], using)
-        awake = [one for one in groups if one.snoozed_until is None or one.snoozed_until < look.now]
-        shown = Paginator(groups if everything else awake, _GROUPS_A_PAGE).get_page(
-            request.GET.get("p")
-        )
+        groups, sort = look.groups, {}
+        if request.GET.get("sort") == "last":
+            groups, sort = sorted(groups, key=_last_seen, reverse=True), {"sort": "last"}
+        shown = Paginator(groups, _GROUPS_A_PAGE).get_page(request.GET.get("p"))
+        describe(shown, using)
         context = {
             "look": look,
             "most": MOST_DEAD,
             "wanted": wanted,
             "query": query_of(wanted),
+            "page_query": query_of(wanted, **sort),
+            "by_last": bool(sort),
+            "other_order": query_of(wanted, **({} if sort else {"sort": "last"})),
+            "other_sleep": query_of(wanted._replace(snoozed=not wanted.snoozed), **sort),
             "shown": shown,
             "rows": [self._row(group, wanted, look) for group in shown],
-            "snoozed": len(groups) - len(awake),
-            "everything": everything,
             **self._permissions(request),
         }
         return page(self, request, "dead_letters.html", _("Dead letters"), context)
@@ -112,49 +113,48 @@ class DeadGroupAdmin(BulkStart):
 
     def note_view(self, request: HttpRequest) -> HttpResponse:
         """Keep a note about a group."""
-        wanted, row = self._annotated(request)
+        wanted, fingerprint = self._annotated(request)
         form = NoteForm(request.POST)
-        if form.is_valid():
-            annotate(self._connection(), row.fingerprint, note=form.cleaned_data["note"])
-            self.log(request, [row], f"Note: {form.cleaned_data['note']}"[:500])
+        if "note" in request.POST and form.is_valid():
+            note = form.cleaned_data["note"]
+            row = annotate(self._connection(), fingerprint, note=note)
+            self.log(request, [row], f"Note: {note}"[:500])
             messages.success(request, _("The note was saved."))
         else:
-            messages.error(request, _("The note is too long."))
+            messages.error(request, _("There is no note, or it is too long."))
         return self._to_group(wanted)
 
     def snooze_view(self, request: HttpRequest) -> HttpResponse:
         """Keep a group out of the list for some hours, or show it again."""
-        wanted, row = self._annotated(request)
+        wanted, fingerprint = self._annotated(request)
         form = SnoozeForm(request.POST)
         if not form.is_valid():
             messages.error(request, _("Give hours, from 0 on, and a reason."))
             return self._to_group(wanted)
         hours = form.cleaned_data["hours"]
-        until = Look.at(self._connection(), wanted).now + timedelta(hours=hours) if hours else None
-        annotate(self._connection(), row.fingerprint, snoozed_until=until)
+        until = read_now(self._connection()) + timedelta(hours=hours) if hours else None
+        row = annotate(self._connection(), fingerprint, snoozed_until=until)
         self.log(request, [row], f"Snoozed for {hours} hours: {form.cleaned_data['reason']}")
         told = _("The group is snoozed.") if hours else _("The group is shown again.")
         messages.success(request, told)
         return self._to_group(wanted)
 
-    def _annotated(self, request: HttpRequest) -> tuple[Wanted, DeadGroup]:
-        """Return the row of the group that the URL names; made when it is the first time."""
+    def _annotated(self, request: HttpRequest) -> tuple[Wanted, str]:
+        """Return the group that the URL names, to somebody who may annotate it."""
         self._check_view(request)
         if not self.may(request, "change", DeadGroup):
             raise PermissionDenied
         wanted = wanted_of(request.GET)
         if not wanted.fingerprint:
             raise PermissionDenied
-        annotate(self._connection(), wanted.fingerprint)
-        rows = DeadGroup.objects.using(get_conf().DATABASE)
-        return wanted, rows.get(fingerprint=wanted.fingerprint)
+        return wanted, wanted.fingerprint
 
     def _to_group(self, wanted: Wanted) -> HttpResponseRedirect:
         return HttpResponseRedirect(f"{url_of(self, 'deadgroup_group')}?{query_of(wanted)}")
 
     def _row(self, group: Group, wanted: Wanted, look: Look) -> dict[str, Any]:
         """Return what a line of the list shows."""
-        one = wanted._replace(job_type=group.job_type, fingerprint=group.fingerprint)
+        one = Wanted(wanted.queue, group.job_type, group.fingerprint)
         return {
             "group": group,
             "url": f"{url_of(self, 'deadgroup_group')}?{query_of(one)}",
@@ -164,6 +164,10 @@ class DeadGroupAdmin(BulkStart):
             "last": ago(group.last_seen, look.now),
             "snoozed_until": moment(group.snoozed_until) if group.snoozed_until else "",
         }
+
+
+def _last_seen(group: Group) -> float:
+    return group.last_seen.timestamp() if group.last_seen else 0.0
 
 
 def _chart(group: Group) -> str:

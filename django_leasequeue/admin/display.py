@@ -26,8 +26,10 @@ __all__ = [
     "ago",
     "attempts_table",
     "block",
+    "encodable",
     "filter_link",
     "moment",
+    "named",
     "pretty_json",
     "shortened",
     "status_words",
@@ -87,11 +89,16 @@ def shortened(text: str) -> str:
     return Truncator(text.partition("\n")[0]).chars(_SHORT)
 
 
+def named(name: str) -> str:
+    """Return a name as it is, and words for the empty one: plain SQL can put it in."""
+    return name or gettext("(empty)")
+
+
 def filter_link(parameter: str) -> Callable[[str], SafeString]:
     """Return a function that links a name to the list of all that have it."""
 
     def link(name: str) -> SafeString:
-        return format_html('<a href="?{}">{}</a>', urlencode({parameter: name}), name)
+        return format_html('<a href="?{}">{}</a>', urlencode({parameter: name}), named(name))
 
     return link
 
@@ -99,6 +106,14 @@ def filter_link(parameter: str) -> Callable[[str], SafeString]:
 def block(text: str) -> str | SafeString:
     """Return text with its line breaks and spaces as they are."""
     return format_html("<pre>{}</pre>", text) if text else EMPTY
+
+
+def encodable(text: str) -> str:
+    """Return text with JSON's escapes in place of lone surrogates.
+
+    SQLite takes JSON with those from plain SQL; no page can hold them.
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def pretty_json(text: str | None, sensitive: Collection[str] = ()) -> str | SafeString:
@@ -112,6 +127,7 @@ def pretty_json(text: str | None, sensitive: Collection[str] = ()) -> str | Safe
         shown = _indented(text, sensitive)
     except (ValueError, RecursionError):
         shown = MASK if sensitive else text
+    shown = encodable(shown)
     if len(shown) <= _MOST_JSON:
         return block(shown)
     note = gettext("Only the first %d characters are shown.") % _MOST_JSON

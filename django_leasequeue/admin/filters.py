@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from django_leasequeue.admin.display import named
 from django_leasequeue.codec import clean_text
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.dives import queue_names
@@ -74,8 +75,9 @@ class _NameFilter(SimpleListFilter):
     def lookups(
         self, request: HttpRequest, model_admin: ModelAdmin[Any]
     ) -> list[tuple[str, _StrOrPromise]]:
-        names = {*self.names(), *filter(None, [self.name()])}
-        return [(name, name) for name in sorted(names)]
+        name = self.name()
+        names = {*self.names(), *([] if name is None else [name])}
+        return [(one, named(one)) for one in sorted(names)]
 
 
 class QueueFilter(_NameFilter):

@@ -10,29 +10,46 @@ from typing import NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Max
 
+from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.core.clock import read_now
-from django_leasequeue.core.dead_letters import DeadLetter, newest
+from django_leasequeue.core.dead_letters import DeadLetter, newest, snoozed
 from django_leasequeue.models import DeadGroup, Job, JobAttempt
 
-__all__ = ["Group", "Look", "Wanted", "describe"]
+__all__ = ["Group", "Look", "Wanted", "asleep", "describe"]
 
 #: Columns of a sparkline: hours.
 HOURS = 24
 
 
 class Wanted(NamedTuple):
-    """Which dead letters: None matches all; the fingerprint "" is that of those without one."""
+    """Which dead letters: None matches all; the fingerprint "" is that of those without one.
+
+    Groups that are snoozed are meant where one is named by its fingerprint, or with `snoozed`.
+    """
 
     queue: str | None = None
     job_type: str | None = None
     fingerprint: str | None = None
+    snoozed: bool = False
 
     def matches(self, letter: DeadLetter) -> bool:
-        """Tell whether a dead letter is meant."""
+        """Tell whether a dead letter is meant, were no group snoozed."""
         return (
             self.queue in (None, letter.queue)
             and self.job_type in (None, letter.job_type)
             and self.fingerprint in (None, letter.fingerprint)
+        )
+
+    def job_filter(
+        self, *, died_before: datetime | None = None, without: Iterable[str] = ()
+    ) -> JobFilter:
+        """Return the same for a bulk run; raises LeaseQueueError for what no job can have."""
+        return JobFilter(
+            self.queue,
+            self.job_type,
+            fingerprint=self.fingerprint,
+            died_before=died_before,
+            without=without,
         )
 
 
@@ -73,13 +90,29 @@ class Look:
     now: datetime
     letters: Sequence[DeadLetter]
     whole: bool
+    #: Of snoozed groups, and not among `letters`; and the fingerprints of all such groups.
+    asleep: Sequence[DeadLetter] = ()
+    without: Sequence[str] = ()
 
     @classmethod
     def at(cls, connection: BaseDatabaseWrapper, wanted: Wanted) -> Look:
         """Return the dead letters that match, and died before now by the database's clock."""
         now = read_now(connection)
         letters, whole = newest(connection)
-        return cls(now, [one for one in letters if wanted.matches(one)], whole)
+        found = [one for one in letters if wanted.matches(one)]
+        without = frozenset(asleep(connection, wanted, now))
+        return cls(
+            now,
+            [one for one in found if one.fingerprint not in without],
+            whole,
+            [one for one in found if one.fingerprint in without],
+            sorted(without),
+        )
+
+    @property
+    def sleepers(self) -> int:
+        """How many groups are not shown, because they are snoozed."""
+        return len({(one.job_type, one.fingerprint) for one in self.asleep})
 
     @property
     def groups(self) -> list[Group]:
@@ -94,6 +127,13 @@ class Look:
                 if 0 <= ago < HOURS:
                     group.hours[HOURS - 1 - ago] += 1
         return sorted(found.values(), key=lambda group: -group.count)
+
+
+def asleep(connection: BaseDatabaseWrapper, wanted: Wanted, now: datetime) -> list[str]:
+    """Return the fingerprints that are not meant, because their groups are snoozed at `now`."""
+    if wanted.snoozed or wanted.fingerprint is not None:
+        return []
+    return snoozed(connection, now)
 
 
 def describe(groups: Iterable[Group], using: str) -> None:

@@ -67,7 +67,8 @@ class PayloadEdit(OperatorAdmin[Job]):
         using = get_conf().DATABASE
         try:
             job = Job.objects.using(using).filter(pk=job_id).first()
-        except ValueError:  # plain SQL may have put in what Python cannot decode
+            indented(job and job.payload)
+        except (ValueError, RecursionError):  # plain SQL can put in what Python cannot decode
             job = None
         if job is None:
             raise Http404(gettext("There is no such job, or none whose payload can be edited."))

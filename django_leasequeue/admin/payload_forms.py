@@ -11,14 +11,22 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from django_leasequeue.admin.display import encodable
 from django_leasequeue.codec import decode_payload
+from django_leasequeue.conf import get_conf
 from django_leasequeue.core.request import build_request
 from django_leasequeue.exceptions import EnqueueError, RejectedJob
 from django_leasequeue.models import Job
 
 __all__ = ["DiffLine", "PayloadForm", "diff", "indented"]
 
+#: Indents and escapes make a text larger than what is stored.
+_WRITTEN_LARGER = 12
 _MARKS = {"+": "add", "-": "del"}
+
+
+class _Twice(Exception):
+    """A key was met a second time."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +58,51 @@ class PayloadForm(forms.Form):
 
     def clean_payload(self) -> dict[str, Any]:
         """Return the payload decoded; the message of an error holds no values of it."""
+        text = self.cleaned_data["payload"]
         try:
-            payload = decode_payload(self.cleaned_data["payload"])
+            _check(text)
+            payload = decode_payload(text)
             build_request(
                 self.job.job_type,
                 payload,
                 queue=self.job.queue_name,
                 max_attempts=self.job.max_attempts,
             )
-        except (EnqueueError, RejectedJob, RecursionError, TypeError, ValueError) as error:
+            diff(payload, payload)
+        except RecursionError:
+            raise ValidationError(
+                _("This cannot be a payload: %(why)s"), params={"why": _("it is nested too deeply")}
+            ) from None
+        except (EnqueueError, RejectedJob, TypeError, ValueError) as error:
             raise ValidationError(
                 _("This cannot be a payload: %(why)s"), params={"why": error}
             ) from None
         return payload
 
 
+def _check(text: str) -> None:
+    """Raise ValueError for a text that is too large, and for an object with a key twice.
+
+    Of such a key only the last value would be kept.
+    """
+    if len(text) > get_conf().MAX_PAYLOAD_BYTES * _WRITTEN_LARGER:
+        raise ValueError(_("it is larger than a payload may be"))
+
+    def pairs(found: list[tuple[str, Any]]) -> None:
+        if len({key for key, _value in found}) < len(found):
+            raise _Twice
+
+    try:
+        json.loads(text, object_pairs_hook=pairs)
+    except _Twice:
+        raise ValueError(_("an object in it has a key twice")) from None
+    except ValueError:
+        return  # it is no JSON: the decoder says so
+
+
 def indented(payload: Any, *, sort: bool = False) -> str:
     """Return JSON as it is edited; keys in their order unless they are to be sorted."""
-    return json.dumps(payload, indent=2, ensure_ascii=False, sort_keys=sort)
+    return encodable(json.dumps(payload, indent=2, ensure_ascii=False, sort_keys=sort))
 
 
 def diff(before: Any, after: Any) -> list[DiffLine]:

@@ -37,7 +37,6 @@ __all__ = [
 ]
 
 MOST_QUEUES = 20
-_MOST_PAUSES = 100
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,8 @@ def address(site: str, view: str, *args: object, **query: str) -> str:
 
 def listing(site: str, status: str, **query: str) -> str:
     """Return where the jobs of a status are listed, dead ones by what they died of."""
-    groups = address(site, "deadgroup_changelist", **query) if status == "dead" else ""
+    exact = {"exact": "1"} if "" in query.values() else {}
+    groups = address(site, "deadgroup_changelist", **query, **exact) if status == "dead" else ""
     return groups or address(site, "job_changelist", status=status, **query)
 
 
@@ -102,10 +102,9 @@ def read_standing(alias: str, site: str, *, after: str = "") -> Standing:
     board = read_board(connection, most=MOST_QUEUES, after=after)
     recent, finished = read_recent(connection, board.now), read_finished(connection, board.now)
     held = Queue.objects.using(alias).filter(paused_at__isnull=False, name__gt=after)
-    pauses = {queue.name: queue for queue in held.order_by("name")[:_MOST_PAUSES]}
-    known = {one.queue for one in board.queues}
-    idle = [name for name in pauses if name not in known and board.complete]
-    gauges = [*board.queues, *(_empty(name) for name in idle)]
+    # A page has room for no more of them.
+    pauses = {queue.name: queue for queue in held.order_by("name")[: MOST_QUEUES + 1]}
+    gauges, further = _paged(board, pauses)
     return Standing(
         now=board.now,
         board=board,
@@ -113,8 +112,22 @@ def read_standing(alias: str, site: str, *, after: str = "") -> Standing:
         chart=bars(finished, _summary(finished), 60),
         summary=_summary(finished),
         sampled=age((recent.until - recent.since).total_seconds()),
-        further="" if board.complete or not board.queues else board.queues[-1].queue,
+        further=further,
     )
+
+
+def _paged(board: Board, held: Iterable[str]) -> tuple[list[QueueGauges], str]:
+    """Return the queues of a page, those on hold without jobs among them; and its last if not all.
+
+    By name: where the board ends, a queue on hold that comes later waits for the next page.
+    """
+    known = {one.queue: one for one in board.queues}
+    names = sorted({*known, *held})
+    if not board.complete and known:
+        names = [name for name in names if name <= max(known)]
+    shown = names[:MOST_QUEUES]
+    further = shown[-1] if shown and (len(names) > len(shown) or not board.complete) else ""
+    return [known.get(name) or _empty(name) for name in shown], further
 
 
 def _empty(name: str) -> QueueGauges:

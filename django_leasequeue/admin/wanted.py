@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from django.http import Http404, QueryDict
 
 from django_leasequeue.admin.groups import Wanted
-from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.exceptions import LeaseQueueError
 
 __all__ = ["moment_of", "query_of", "wanted_of"]
@@ -18,21 +17,30 @@ _NAMES = {"queue": "queue", "type": "job_type", "fingerprint": "fingerprint"}
 
 def wanted_of(query: QueryDict) -> Wanted:
     """Return what the query names; raises Http404 for what no job can have."""
-    # An empty fingerprint is a group; an empty choice of the others is none.
-    queue, job_type = str(query.get("queue", "")), str(query.get("type", ""))
-    fingerprint = str(query["fingerprint"]) if "fingerprint" in query else None
-    wanted = Wanted(queue or None, job_type or None, fingerprint)
+    # A form sends a field that was left empty: that is all, unless it is said to be a name.
+    exact = "exact" in query
+    names = {
+        field: str(query[name])
+        for name, field in _NAMES.items()
+        if name in query and (query[name] or exact or name == "fingerprint")
+    }
+    wanted = Wanted(**names, snoozed="snoozed" in query)
     try:
-        JobFilter(**wanted._asdict())
+        wanted.job_filter()
     except LeaseQueueError as error:
         raise Http404(str(error)) from None
     return wanted
 
 
-def query_of(wanted: Wanted) -> str:
-    """Return the query by which `wanted_of` finds the same."""
+def query_of(wanted: Wanted, **more: str) -> str:
+    """Return the query by which `wanted_of` finds the same, and what else it is to hold."""
     values = {name: getattr(wanted, field) for name, field in _NAMES.items()}
-    return urlencode({name: value for name, value in values.items() if value is not None})
+    given = {name: value for name, value in values.items() if value is not None}
+    if "" in (wanted.queue, wanted.job_type):
+        given["exact"] = "1"
+    if wanted.snoozed:
+        given["snoozed"] = "1"
+    return urlencode({**given, **more})
 
 
 def moment_of(text: str) -> datetime | None:

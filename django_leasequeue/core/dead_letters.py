@@ -15,7 +15,7 @@ from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.transaction import ask, tagged
 from django_leasequeue.models import DeadGroup
 
-__all__ = ["MOST_DEAD", "DeadLetter", "annotate", "newest"]
+__all__ = ["MOST_DEAD", "DeadLetter", "annotate", "newest", "snoozed"]
 
 MOST_DEAD = 10_000
 _RECOVER = "leasequeue_job_recover"
@@ -53,11 +53,18 @@ def newest(connection: BaseDatabaseWrapper, most: int = MOST_DEAD) -> tuple[list
     return sorted(found, key=_when, reverse=True), len(rows) <= most
 
 
-def annotate(connection: BaseDatabaseWrapper, fingerprint: str, **values: Any) -> None:
-    """Write a group's `note` or `snoozed_until`; other columns stay as they are."""
+def snoozed(connection: BaseDatabaseWrapper, now: datetime) -> list[str]:
+    """Return the fingerprints of the groups that are snoozed at `now`."""
+    groups = DeadGroup.objects.using(connection.alias).filter(snoozed_until__gt=now)
+    return list(groups.order_by("fingerprint").values_list("fingerprint", flat=True))
+
+
+def annotate(connection: BaseDatabaseWrapper, fingerprint: str, **values: Any) -> DeadGroup:
+    """Write a group's `note` or `snoozed_until` and return its row; other columns stay."""
     groups = DeadGroup.objects.using(connection.alias)
     groups.get_or_create(fingerprint=fingerprint)
     groups.filter(fingerprint=fingerprint).update(**values, updated_at=UtcNow())
+    return groups.get(fingerprint=fingerprint)
 
 
 def _when(letter: DeadLetter) -> tuple[float, int]:

@@ -14,9 +14,13 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def leasequeue_dashboard(context: Context) -> Any:
-    """Return what the dashboard shows, None for a user who may not see it."""
+    """Return what the dashboard shows, None for a user who may not see it; or why there is none."""
     # Django imports every library there is, in a project without its admin too.
     from django_leasequeue.admin.dashboard import dashboard
+    from django_leasequeue.admin.outages import OUTAGES, why
 
     request = context["request"]
-    return dashboard(request, request.current_app)
+    try:
+        return dashboard(request, request.current_app)
+    except OUTAGES as error:
+        return {"outage": why(error)}

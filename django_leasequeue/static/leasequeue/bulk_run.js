@@ -1,27 +1,57 @@
 // Carries a bulk run on while its page is open. Without this, its button does the same.
 "use strict";
 (function () {
+  const FIRST = 2000;
+  const LONGEST = 60000;
   const form = document.getElementById("bulk-go");
   const place = document.getElementById("bulk-progress");
-  if (!form || !place) return;
+  const trouble = document.getElementById("bulk-trouble");
+  if (!form || !place || !trouble) return;
 
+  let pause = FIRST;
   const goesOn = () => Boolean(place.querySelector("[data-goes-on='1']"));
 
+  function say(text) {
+    trouble.textContent = text;
+    trouble.hidden = !text;
+  }
+
+  // A server or a network that is away comes back: later and later, never for good.
+  function again() {
+    say(trouble.dataset.away);
+    setTimeout(turn, pause);
+    pause = Math.min(LONGEST, pause * 2);
+  }
+
+  async function ask() {
+    const answer = await fetch(form.action, {
+      method: "POST",
+      body: new FormData(form),
+      headers: { "X-Requested-With": "fetch" },
+      credentials: "same-origin",
+    });
+    return [answer, answer.ok ? await answer.text() : ""];
+  }
+
   async function turn() {
-    let answer;
+    let answer, text;
     try {
-      answer = await fetch(form.action, {
-        method: "POST",
-        body: new FormData(form),
-        headers: { "X-Requested-With": "fetch" },
-        credentials: "same-origin",
-      });
+      [answer, text] = await ask();
     } catch (error) {
-      setTimeout(turn, 5000);  // a network that is away for a moment
+      again();
       return;
     }
-    if (!answer.ok || answer.redirected) return;  // logged out, say: the button tells why
-    place.innerHTML = await answer.text();
+    if (answer.status >= 500 || answer.status === 429) {
+      again();
+      return;
+    }
+    if (!answer.ok || answer.redirected) {
+      say(trouble.dataset.refused);  // logged out, say: the page then tells why
+      return;
+    }
+    say("");
+    pause = FIRST;
+    place.innerHTML = text;
     if (goesOn()) {
       setTimeout(turn, 1000);
     } else {
