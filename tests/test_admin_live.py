@@ -38,11 +38,11 @@ ops.register(Queue, QueueAdmin)
 class UserAdmin(JobsAboutMixin, admin.ModelAdmin):
     fields = ("username",)
 
-    def job_keys(self, obj: Any) -> list[str]:
-        return [f"welcome:{obj.pk}"]
+    def job_keys(self, obj: Any) -> list[str | None]:
+        return [f"welcome:{obj.pk}", obj.last_name, None]
 
-    def job_ids(self, obj: Any) -> list[int]:
-        return [int(obj.first_name)] if obj.first_name else []
+    def job_ids(self, obj: Any) -> list[int | None]:
+        return [int(obj.first_name) if obj.first_name else None]
 
 
 ops.register(User, UserAdmin)

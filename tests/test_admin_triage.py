@@ -681,9 +681,11 @@ def test_a_payload_that_is_too_deep_to_be_edited(
     if connection.vendor not in ("sqlite", "postgresql"):
         pytest.skip("MySQL and MariaDB refuse it")
     (pk,) = bury(1)
-    deep = '{"a":' * 900 + "1" + "}" * 900
+    depth = 990 if connection.vendor == "sqlite" else 3000
+    deep = '{"a":' * depth + "1" + "}" * depth
     execute(connection, f"UPDATE leasequeue_job SET payload = '{deep}'")
     assert operator.get(f"{ROOT}job/{pk}/change/").status_code == 200
+    # As deep as that some versions of Python can go.
     assert operator.get(f"{ROOT}job/{pk}/payload/").status_code in (200, 404)
 
 

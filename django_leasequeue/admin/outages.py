@@ -14,7 +14,7 @@ from django.shortcuts import render
 from django.template.response import SimpleTemplateResponse
 
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.dialect import family_of
 
 __all__ = ["OUTAGES", "answering", "why"]
 
@@ -43,7 +43,7 @@ def answering(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 def why(error: Exception) -> str:
     """Return the class and the server's code of an error: its text may hold what is in a row."""
-    code = dialect_for(connections[get_conf().DATABASE]).code_of(error)
+    code = family_of(connections[get_conf().DATABASE]).code_of(error)
     return type(error).__name__ if code is None else f"{type(error).__name__} {code}"
 
 
