@@ -29,7 +29,11 @@ def log_event(
     known = {name: value for name, value in fields.items() if value is not None}
     if raised is not None:
         known["frames"] = frames_of(raised)
-    _logger.log(level, event, extra={"event": event, "fields": known})
+    # Not through `log()`, which would walk the stack for a caller that is always this function.
+    extra = {"event": event, "fields": known}
+    _logger.handle(
+        _logger.makeRecord(_logger.name, level, __file__, 0, event, (), None, extra=extra)
+    )
 
 
 def frames_of(error: BaseException) -> list[str]:

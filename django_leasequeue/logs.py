@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import queue
 import sys
 import threading
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import partial
 from logging.handlers import QueueHandler, QueueListener
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Self
 
 from django.conf import settings
@@ -26,6 +26,7 @@ from django_leasequeue.events import frames_of
 __all__ = ["BoundJob", "JobFilter", "JsonLines", "TextLines", "WorkerLogs", "bind_job"]
 
 _CAPACITY = 10_000
+_AT_ONCE = 200
 _LAST_LINES_SECONDS = 2.0
 
 
@@ -84,8 +85,8 @@ class JsonLines(JsonFormatter):
     """One compact JSON object a line."""
 
     def __init__(self) -> None:
-        compact = partial(json.dumps, separators=(",", ":"), ensure_ascii=False, default=str)
-        super().__init__(json_serializer=compact)
+        compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str)
+        super().__init__(json_serializer=lambda data, **_options: compact.encode(data))
 
     def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
         return log_data
@@ -105,12 +106,22 @@ class TextLines(logging.Formatter):
         return f"{head} {rest}".replace("\r", "\\r").replace("\n", "\\n")
 
 
+class _BoundRecords(JobFilter):
+    """For this module's own lines: those of events have nothing but the event's fields."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return hasattr(record, "event") or super().filter(record)
+
+
 class _Dropping(QueueHandler):
     """Puts records into the bounded queue, or counts them as dropped."""
 
-    def __init__(self, records: queue.Queue[Any]) -> None:
+    queue: SimpleQueue[Any]
+
+    def __init__(self, records: SimpleQueue[Any]) -> None:
         super().__init__(records)
-        self.addFilter(JobFilter())  # here, for the writing thread knows no handler's context
+        # Here, for the writing thread knows no handler's context.
+        self.addFilter(_BoundRecords())
         self.dropped = self.dropped_ever = 0
         self._count_lock = threading.Lock()
 
@@ -119,12 +130,12 @@ class _Dropping(QueueHandler):
         return record
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        try:
-            self.queue.put_nowait(record)
-        except queue.Full:
-            with self._count_lock:
-                self.dropped += 1
-                self.dropped_ever += 1
+        if self.queue.qsize() < _CAPACITY:  # threads at the same moment may put one more each
+            self.queue.put(record)
+            return
+        with self._count_lock:
+            self.dropped += 1
+            self.dropped_ever += 1
 
     def take_dropped(self) -> int:
         """Return how many records were dropped since the last call."""
@@ -144,22 +155,50 @@ class _Stream(logging.StreamHandler[Any]):
         super().__init__(sys.stderr)
         self._source = source
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def write(self, records: list[logging.LogRecord]) -> None:
+        """Write these, and before them how many were lost."""
         if dropped := self._source.take_dropped():
             lost = logging.LogRecord("django_leasequeue", logging.WARNING, "", 0, "", (), None)
             lost.event, lost.fields = "log_lines_dropped", {"count": dropped}
-            self._write(lost)
-        self._write(record)
-
-    def _write(self, record: logging.LogRecord) -> None:
+            records = [lost, *records]
         try:
             descriptor = self.stream.fileno()
         except (AttributeError, OSError, ValueError):
-            super().emit(record)
+            for record in records:
+                self.emit(record)
             return
-        line = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
-        while line:
-            line = line[os.write(descriptor, line) :]
+        text = "".join(f"{line}\n" for line in map(self.format, records))
+        data = text.encode("utf-8", "backslashreplace")
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+
+class _Listener(QueueListener):
+    """Writes in one go what has gathered since its last write: a busy worker logs thousands."""
+
+    queue: SimpleQueue[Any]
+
+    def __init__(self, records: SimpleQueue[Any], stream: _Stream) -> None:
+        super().__init__(records)
+        self._stream = stream
+        self._ends = False
+
+    def dequeue(self, block: bool) -> Any:
+        """Return a list of records, or at the end None."""
+        found: list[Any] = []
+        with suppress(Empty):
+            while not self._ends and len(found) < _AT_ONCE:
+                record = self.queue.get(block and not found)
+                self._ends = record is None
+                if record is not None:
+                    found.append(record)
+        return found or None
+
+    def handle(self, record: Any) -> None:
+        self._stream.write(record)
+
+    def enqueue_sentinel(self) -> None:
+        self.queue.put(None)
 
 
 class _LastResort(logging.Filter):
@@ -216,10 +255,10 @@ class WorkerLogs:
     def __enter__(self) -> Self:
         if self._logger.handlers or _root_is_configured():
             return self
-        self._handler = _Dropping(queue.Queue(_CAPACITY))
+        self._handler = _Dropping(SimpleQueue())
         stream = _Stream(self._handler)
         stream.setFormatter(JsonLines() if self._format == "json" else TextLines())
-        self._listener = QueueListener(self._handler.queue, stream)
+        self._listener = _Listener(self._handler.queue, stream)
         self._listener.start()
         self._logger.addHandler(self._handler)
         self._before = (self._logger.level, self._logger.propagate)
