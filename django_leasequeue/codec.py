@@ -131,6 +131,10 @@ def _integer(digits: str) -> int | float:
     return number if _INT_MIN <= number <= _INT_MAX else float(number)
 
 
+#: Made once: `json.loads` with an option makes a decoder for every call.
+_DECODER = json.JSONDecoder(parse_int=_integer)
+
+
 def encode(value: Any, *, what: str, limit: int, names: Collection[str] = ()) -> str:
     """Return `value` as JSON text that every supported server stores unchanged in value.
 
@@ -157,7 +161,7 @@ def encode(value: Any, *, what: str, limit: int, names: Collection[str] = ()) ->
 def decode_payload(text: str | bytes, what: str = "payload") -> dict[str, Any]:
     """Return the payload, or the context, of a job. RejectedJob when it is no JSON object."""
     try:
-        value = json.loads(text, parse_int=_integer)
+        value = _DECODER.decode(text if isinstance(text, str) else text.decode())
     except (ValueError, OverflowError, RecursionError):
         raise RejectedJob(f"Malformed job {what}: not JSON") from None
     if not isinstance(value, dict):

@@ -39,6 +39,8 @@ class QueueSignal(Signal):
 
         Lets nothing through but the interrupts of a running handler.
         """
+        if not self.receivers:
+            return []
         try:
             answers = self.send_robust(sender, **arguments)
         except JobInterrupted:

@@ -53,15 +53,20 @@ def fresh_context() -> contextvars.Context:
     the thread's, inside and outside.
     """
     context = _START.copy()
-    context.run(_reset)
+    context.run(_own_decimals)
     return context
 
 
+def _own_decimals() -> None:
+    decimal.setcontext(_DECIMAL.copy())
+
+
 def _reset() -> None:
-    # This module may have been imported in the middle of a request.
     translation.deactivate()
     timezone.deactivate()
-    decimal.setcontext(_DECIMAL.copy())
+
+
+_START.run(_reset)  # this module may have been imported in the middle of a request
 
 
 def freshen_connections(*, after_idle: bool) -> None:
