@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -56,8 +55,7 @@ def take_burials(
             ids, more = run(connection, work)
         except CommitUnknown:
             return []  # taken or not: the deadline brings it back
-    jobs = read_jobs(connection, ids, token, "dead") if ids else []
-    return [replace(job, seconds=seconds) for job in jobs]
+    return read_jobs(connection, ids, token, "dead", lambda _type: seconds) if ids else []
 
 
 def _take(

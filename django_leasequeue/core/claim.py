@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 
 from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -48,8 +47,9 @@ def claim(
             taken = _claim_lane(connection, lanes, lane, wanted, settings)
             if taken.ids:
                 lanes.claimed(lane, taken.mark, full=len(taken.ids) == wanted.total)
-                jobs = read_jobs(connection, taken.ids, taken.token, "reserved")
-                return [replace(job, seconds=settings.seconds_for(job.job_type)) for job in jobs]
+                return read_jobs(
+                    connection, taken.ids, taken.token, "reserved", settings.seconds_for
+                )
             lanes.empty(lane)
             if taken.stopped:
                 return []  # what is left here goes first: nothing of a later lane overtakes it

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import Enum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -59,10 +60,17 @@ class Claimed:
     payload_version: int = 1
     priority: int = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # On its way to a child: what a frozen dataclass does by itself takes ten times as long.
+        return Claimed, _values(self)
+
     @property
     def job_id(self) -> int:
         """The job's id."""
         return self.lease.job_id
+
+
+_values = attrgetter(*(item.name for item in fields(Claimed)))
 
 
 class Renewal(NamedTuple):

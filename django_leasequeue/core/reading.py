@@ -66,9 +66,16 @@ def _token_reader(
 
 
 def read_jobs(
-    connection: BaseDatabaseWrapper, ids: Sequence[int], token: bytes, status: str
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[int],
+    token: bytes,
+    status: str,
+    seconds_for: Callable[[str], float],
 ) -> list[Claimed]:
-    """Return the jobs among `ids` that have `status` and `token`, in the order of `ids`."""
+    """Return the jobs among `ids` that have `status` and `token`, in the order of `ids`.
+
+    Their leases are of as many seconds as `seconds_for` their job type tells.
+    """
     dialect = dialect_for(connection)
     columns = _COLUMNS.format(created_at=dialect.select_moment("created_at"))
     rows = ask(
@@ -81,14 +88,14 @@ def read_jobs(
         ),
         [*ids, status, dialect.token_param(token)],
     )
-    found = {row[0]: _claimed(dialect, row, token) for row in rows}
+    found = {row[0]: _claimed(dialect, row, token, seconds_for(row[2])) for row in rows}
     return [found[job_id] for job_id in ids if job_id in found]
 
 
-def _claimed(dialect: Dialect, row: Sequence[Any], token: bytes) -> Claimed:
+def _claimed(dialect: Dialect, row: Sequence[Any], token: bytes, seconds: float) -> Claimed:
     return Claimed(
         lease=Lease(row[0], token),
-        seconds=0.0,
+        seconds=seconds,
         number=row[1],
         job_type=row[2],
         queue=row[3],

@@ -18,10 +18,18 @@ _HEAD = struct.Struct("!I")
 _CHUNK = 1 << 18
 _OWN = "django_leasequeue."
 _PLAIN = {("datetime", name) for name in ("datetime", "timedelta", "timezone")}
+#: The classes that messages have had so far.
+_found: dict[tuple[str, str], Any] = {}
 
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module_name: str, name: str, /) -> Any:
+        found = _found.get((module_name, name))
+        if found is None:
+            found = _found[module_name, name] = self._look_up(module_name, name)
+        return found
+
+    def _look_up(self, module_name: str, name: str) -> Any:
         if module_name.startswith(_OWN) or (module_name, name) in _PLAIN:
             return super().find_class(module_name, name)
         raise pickle.UnpicklingError(f"{module_name}.{name} is no part of a message")
@@ -49,9 +57,9 @@ class Channel:
         """Tell whether messages wait for the socket to take them."""
         return bool(self._out)
 
-    def send(self, message: object) -> None:
-        """Send a message, or keep it until `flush`; a peer that is gone is found by `receive`."""
-        data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    def send(self, *messages: object) -> None:
+        """Send messages, or keep them until `flush`; a peer that is gone is found by `receive`."""
+        data = pickle.dumps(messages, protocol=pickle.HIGHEST_PROTOCOL)
         with self._lock:
             self._out += _HEAD.pack(len(data)) + data
             self._write()
@@ -93,14 +101,14 @@ class Channel:
         return self._messages()
 
     def _messages(self) -> list[Any]:
-        messages = []
+        messages: list[Any] = []
         start = 0
         while len(self._in) - start >= _HEAD.size:
             (size,) = _HEAD.unpack_from(self._in, start)
             end = start + _HEAD.size + size
             if len(self._in) < end:
                 break
-            messages.append(_Unpickler(io.BytesIO(self._in[start + _HEAD.size : end])).load())
+            messages.extend(_Unpickler(io.BytesIO(self._in[start + _HEAD.size : end])).load())
             start = end
         del self._in[:start]
         return messages

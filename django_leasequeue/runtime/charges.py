@@ -28,6 +28,7 @@ class Charge:
     assignment: Assignment
     hold: Hold
     given_at: float
+    start_by: float = float("inf")
     started_at: float | None = None
     cause: Cause | None = None
     told_at: float = 0.0

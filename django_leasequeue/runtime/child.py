@@ -47,6 +47,7 @@ from django_leasequeue.runtime.messages import (
 from django_leasequeue.runtime.orphans import die_with_parent, kill_group, lead_group
 from django_leasequeue.runtime.preload import ChildPlan
 from django_leasequeue.runtime.slots import UNSTARTED, Slot
+from django_leasequeue.signals import jobs_claimed
 
 __all__ = ["Child"]
 
@@ -106,7 +107,10 @@ class Child:
 
     def _work(self) -> None:
         ends: dict[Lease, Ran] = {}
-        slots = [Slot(one, sender=Child, unacknowledged=ends) for one in self._executors]
+        weighs = self._plan.max_bytes > 0
+        slots = [
+            Slot(one, sender=Child, unacknowledged=ends, weighs=weighs) for one in self._executors
+        ]
         if len(slots) == 1:
             self._serve(slots[0])
             return
@@ -132,27 +136,41 @@ class Child:
 
     def _serve(self, slot: Slot) -> None:
         """Run what is on the desk, one after the other, until it is closed."""
-        while (piece := self._desk.take()) is not None:
+        ended: list[Report] = []
+        while (piece := self._next(ended)) is not None:
             if isinstance(piece, Ack):
                 slot.acknowledge(piece)
                 continue
-            report = slot.run(piece.assignment, piece.hold, self._begin(piece, slot))
+            report = slot.run(piece.assignment, piece.hold, self._begin(piece, slot, ended))
             if 0 < self._plan.max_bytes < report.memory:
                 self._outgrown = True
             if report.listened:
                 self._desk.await_ack(report.lease)
-            self._channel.send(report)
+            ended.append(report)
             self._desk.drop(piece)
         connections.close_all()
 
-    def _begin(self, piece: Piece, slot: Slot) -> Callable[[], bool]:
+    def _next(self, ended: list[Report]) -> Piece | Ack | None:
+        """Return what is next, waiting for it; None at the end.
+
+        The report of what has just ended goes with the word of the next start, which comes at
+        once when a job waits: one message, and control wakes once. It waits for nothing else.
+        """
+        piece = self._desk.take_waiting()
+        if ended and (not isinstance(piece, Piece) or jobs_claimed.has_listeners(Child)):
+            self._channel.send(*ended)
+            ended.clear()
+        return piece or self._desk.take()
+
+    def _begin(self, piece: Piece, slot: Slot, ended: list[Report]) -> Callable[[], bool]:
         def begin() -> bool:
             # Control learns of a size too late for what waits here already.
             if self._outgrown or not self._desk.begin(piece, slot):
                 return False
-            self._channel.send(Started(piece.assignment.job.lease))
+            self._channel.send(*ended, Started(piece.assignment.job.lease))
+            ended.clear()
             # Had this thread stood still since, control would have given the job to somebody else.
-            return ticks() < piece.assignment.start_by + _WORD_SECONDS
+            return ticks() < piece.start_by + _WORD_SECONDS
 
         return begin
 
@@ -175,8 +193,7 @@ class Child:
             kill_group(os.getpid())
 
     def _assigned(self, message: Assigned) -> None:
-        for assignment in message.assignments:
-            self._desk.put(assignment)
+        self._desk.put(message.assignments, message.start_by)
 
     def _recall(self, message: Recall) -> None:
         for piece in self._desk.recall():

@@ -16,6 +16,7 @@ from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.crew import Capacity, Crew, CrewFailed
 from django_leasequeue.runtime.handle import Handle
 from django_leasequeue.runtime.messages import Ack, Cause, Interrupt
+from django_leasequeue.runtime.pace import Pace
 from django_leasequeue.runtime.preload import ChildPlan
 from django_leasequeue.runtime.wakeup import Wakeup
 
@@ -23,7 +24,7 @@ __all__ = ["Children", "Rules"]
 
 #: Work that a child may have waiting, in seconds of its own running time.
 _AHEAD_SECONDS = 0.2
-_MOST_AHEAD = 50
+_MOST_AHEAD = 100
 #: A job whose turn in its child has not come by then is given back.
 _WAIT_SECONDS = 0.8
 _START_SECONDS = 15.0
@@ -57,7 +58,7 @@ class Children(Crew):
         self._stopping = False
         self._failures = 0
         self._failed_at = 0.0
-        self._mean = 0.0
+        self._pace = Pace()
 
     @property
     def size(self) -> int:
@@ -78,13 +79,17 @@ class Children(Crew):
         staying = [child for child in self._children if not child.retiring]
         for _ in range(self._rules.processes - len(staying)):
             self._children.append(self._new_child())
-        free = ahead = 0
+        free = ahead = whole = 0
         for child in self._takers():
+            share = self._share(child)
+            whole += share
             room = self._room(child)
             now = min(room, max(0, self._rules.threads - len(child.charges)))
             free += now
             waiting = max(0, len(child.charges) - self._rules.threads)
-            ahead += max(0, min(room - now, self._share() - waiting))
+            ahead += max(0, min(room - now, share - waiting))
+        if not free and ahead * 2 < whole:
+            ahead = 0  # what waits lasts for longer than a claim takes
         return Capacity(max(0, free - len(self._alone)), ahead)
 
     def _new_child(self) -> Handle:
@@ -104,18 +109,22 @@ class Children(Crew):
         limit = self._rules.max_jobs
         return limit - child.given if limit else _MOST_AHEAD * self._rules.threads
 
-    def _share(self) -> int:
-        """Return how many jobs may wait in one child: what it runs in a fifth of a second."""
-        if not self._mean:
-            return 0
-        return int(min(_MOST_AHEAD, _AHEAD_SECONDS / self._mean)) * self._rules.threads
+    def _share(self, child: Handle) -> int:
+        """Return how many jobs may wait in a child: what it runs in a fifth of a second.
+
+        None for a thread whose handler has run for longer than that: nobody knows for how much.
+        """
+        share = self._pace.within(_AHEAD_SECONDS, _MOST_AHEAD)
+        return share and share * (self._rules.threads - child.busy_for(_AHEAD_SECONDS))
 
     def give(self, charges: Sequence[Charge]) -> None:
         planned: dict[Handle, list[Charge]] = {child: [] for child in self._takers()}
 
-        def load(child: Handle) -> tuple[bool, int]:
+        held = {child: child.busy_for(_AHEAD_SECONDS) >= self._rules.threads for child in planned}
+
+        def load(child: Handle) -> tuple[bool, bool, int]:
             share = len(planned[child])
-            return share >= self._room(child), share + len(child.charges)
+            return share >= self._room(child), held[child], share + len(child.charges)
 
         for charge in charges:
             if charge.job.crashes and not charge.burial:
@@ -125,8 +134,7 @@ class Children(Crew):
         for child, share in planned.items():
             free = max(0, self._rules.threads - len(child.charges))
             child.give(share[:free], within=_START_SECONDS)
-            if share[free:]:
-                child.give(share[free:], within=_WAIT_SECONDS)
+            child.give(share[free:], within=_WAIT_SECONDS)
 
     def _give_alone(self, charge: Charge) -> None:
         """Start a child for one job that crashed before: it can harm no other there."""
@@ -137,10 +145,9 @@ class Children(Crew):
     def collect(self) -> list[Ended]:
         ended: list[Ended] = []
         for child in self._all():
-            child.tell_trust()
             for end in child.collect():
                 ended.append(end)
-                self._learn(end)
+                self._pace.learn(end)
             if child.began > self._failed_at and _is_sound(child):
                 self._failures = 0
             if child.over:
@@ -148,14 +155,6 @@ class Children(Crew):
             else:
                 self._look_after(child)
         return ended
-
-    def _learn(self, end: Ended) -> None:
-        """Follow how long handlers take: fast when they grow longer, slowly when shorter."""
-        if end.charge.started_at is None or end.charge.burial:
-            return
-        seconds = max(end.seconds, 0.0005)
-        weight = 0.5 if seconds > self._mean else 0.1
-        self._mean = self._mean + weight * (seconds - self._mean) if self._mean else seconds
 
     def _look_after(self, child: Handle) -> None:
         if child.retiring:

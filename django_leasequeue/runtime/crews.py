@@ -37,7 +37,7 @@ def crew_for(
     max_bytes = int(options.max_memory * _MIB)
     if options.solo:
         executor = Executor(options.database, interrupts, lambda: shutdown.stopping)
-        slot = Slot(executor, sender=Solo)
+        slot = Slot(executor, sender=Solo, weighs=max_bytes > 0)
         return Solo(slot, limits, shutdown, max_bytes)
     plan = ChildPlan(
         settings_module=settings.SETTINGS_MODULE,

@@ -26,8 +26,9 @@ __all__ = ["Desk", "Piece"]
 class Piece:
     """An assignment on the desk, with the hold that its handler looks at."""
 
-    def __init__(self, assignment: Assignment) -> None:
+    def __init__(self, assignment: Assignment, start_by: float) -> None:
         self.assignment = assignment
+        self.start_by = start_by
         self.hold = Hold(assignment.job.lease, assignment.job.seconds)
         #: Until when control trusts the lease, as far as it is known here.
         self.known_until = self.hold.trusted_until = assignment.trusted_until
@@ -53,13 +54,13 @@ class Desk:
         self._owed: set[Lease] = set()
         self._acks: deque[Ack] = deque()
 
-    def put(self, assignment: Assignment) -> None:
-        """Add an assignment to the end of the line."""
-        piece = Piece(assignment)
+    def put(self, assignments: Sequence[Assignment], start_by: float) -> None:
+        """Add assignments to the end of the line."""
+        pieces = [Piece(assignment, start_by) for assignment in assignments]
         with self._changed:
-            self._pieces[assignment.job.lease] = piece
-            self._waiting.append(piece)
-            self._changed.notify()
+            self._pieces.update((piece.assignment.job.lease, piece) for piece in pieces)
+            self._waiting += pieces
+            self._changed.notify(len(pieces))
 
     def take(self) -> Piece | Ack | None:
         """Return the next piece or word of an end, waiting for one.
@@ -69,9 +70,17 @@ class Desk:
         with self._changed:
             while not (self._acks or self._waiting or (self._closed and not self._owed)):
                 self._changed.wait()
-            if self._acks:
-                return self._acks.popleft()
-            return self._waiting.popleft() if self._waiting else None
+            return self._pop()
+
+    def take_waiting(self) -> Piece | Ack | None:
+        """Return the next piece or word of an end if there is one now."""
+        with self._changed:
+            return self._pop()
+
+    def _pop(self) -> Piece | Ack | None:
+        if self._acks:
+            return self._acks.popleft()
+        return self._waiting.popleft() if self._waiting else None
 
     def await_ack(self, lease: Lease) -> None:
         """Note that control is about to be told of an end, and owes its word of it."""
@@ -88,7 +97,7 @@ class Desk:
     def begin(self, piece: Piece, slot: Slot) -> bool:
         """Note that the handler starts now; False when it was recalled, or it is too late."""
         with self._changed:
-            if piece.recalled or ticks() >= piece.assignment.start_by:
+            if piece.recalled or ticks() >= piece.start_by:
                 return False
             piece.slot = slot
             return True

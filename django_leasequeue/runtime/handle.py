@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from django_leasequeue.core.lease import Lease
@@ -41,6 +40,8 @@ __all__ = ["Handle"]
 _UNHEARD_SECONDS = 0.3
 #: Longer than any job waits behind another one.
 _HUNG_SECONDS = 5.0
+#: How often each of the charges is looked at.
+_LOOK_SECONDS = 0.02
 _PRELOAD = "django_leasequeue.runtime.preload"
 
 
@@ -76,6 +77,8 @@ class Handle:
         self.over = False
         self.given = 0
         self.memory = 0
+        self._running: dict[Lease, Charge] = {}
+        self._look_at = 0.0
         self._trusted: dict[Lease, float] = {}
         self._listened: set[Lease] = set()
 
@@ -89,6 +92,11 @@ class Handle:
         """The descriptor that becomes readable when the process has ended."""
         return self._process.sentinel
 
+    def busy_for(self, seconds: float) -> int:
+        """Return how many of its handlers have run for longer than so many seconds."""
+        before = ticks() - seconds
+        return sum(1 for charge in self._running.values() if (charge.started_at or 0.0) < before)
+
     @property
     def waiting(self) -> list[Charge]:
         """What it has been given and has not started."""
@@ -96,19 +104,29 @@ class Handle:
 
     def give(self, charges: Sequence[Charge], *, within: float) -> None:
         """Hand charges over, in this order, each to start within so many seconds or not at all."""
+        if not charges:
+            return
+        now = ticks()
         for charge in charges:
-            charge.given_at = ticks()
-            charge.assignment = replace(charge.assignment, start_by=charge.given_at + within)
+            charge.given_at, charge.start_by = now, now + within
             self.charges[charge.job.lease] = charge
             self._trusted[charge.job.lease] = charge.assignment.trusted_until
         self.given += len(charges)
-        self.channel.send(Assigned(tuple(charge.assignment for charge in charges)))
+        self.channel.send(Assigned(tuple(charge.assignment for charge in charges), now + within))
 
     def interrupt(self, message: Interrupt) -> None:
         """Tell it to end an attempt."""
         self.channel.send(message)
 
-    def tell_trust(self) -> None:
+    def _is_time(self) -> bool:
+        """Tell whether to look at each charge again: at a thousand jobs a second not each time."""
+        now = ticks()
+        if now < self._look_at:
+            return False
+        self._look_at = now + _LOOK_SECONDS
+        return True
+
+    def _tell_trust(self) -> None:
         """Tell it until when its leases are trusted, where that has changed."""
         news = [
             (lease, charge.hold.trusted_until)
@@ -148,7 +166,7 @@ class Handle:
         to wait in it proves nothing: a receiver of `jobs_claimed` may take as long.
         """
         now = ticks()
-        late = [c for c in self.waiting if now > c.assignment.start_by + _UNHEARD_SECONDS]
+        late = [c for c in self.waiting if now > c.start_by + _UNHEARD_SECONDS]
         idle = len(self.waiting) == len(self.charges)
         if idle and any(now - charge.given_at > _HUNG_SECONDS for charge in late):
             self.kill()
@@ -178,7 +196,9 @@ class Handle:
             yield from self._rest()
             self.over = True
         else:
-            yield from self._overdue()
+            if self._is_time():
+                self._tell_trust()
+                yield from self._overdue()
             if self.channel.closed:  # it is dying, or says what cannot be understood
                 kill_group(self.pid)
 
@@ -193,6 +213,7 @@ class Handle:
             case Started(lease) if lease in self.charges:
                 self.worked = True
                 self.charges[lease].start()
+                self._running[lease] = self.charges[lease]
             case Started(lease):  # too late: it has been given back
                 self.channel.send(Interrupt(lease, Cause.LOST))
             case Trust() | Holding():
@@ -228,6 +249,7 @@ class Handle:
 
     def _drop(self, lease: Lease) -> Charge:
         self._trusted.pop(lease, None)
+        self._running.pop(lease, None)
         return self.charges.pop(lease)
 
     def join(self, seconds: float) -> bool:

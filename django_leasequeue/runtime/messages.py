@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django_leasequeue.core.lease import Claimed, Lease
 from django_leasequeue.exceptions import JobCancelled, JobInterrupted, JobTimeout, LeaseLost
@@ -59,21 +59,27 @@ INTERRUPTS: dict[Cause, type[JobInterrupted]] = {
 class Assignment:
     """A job to run, or with `last` a dead job to bury.
 
-    `limit` is seconds; in ticks, `trusted_until` is the lease's, and after `start_by` no handler
-    may begin: by then control counts the job as not started and gives it back.
+    `limit` is seconds, `trusted_until` the lease's, in ticks.
     """
 
     job: Claimed
     trusted_until: float
     limit: float | None = None
     last: LastEnd | None = None
-    start_by: float = float("inf")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Assignment, (self.job, self.trusted_until, self.limit, self.last)
 
 
 class Assigned(NamedTuple):
-    """To a child: run these, in this order."""
+    """To a child: run these, in this order.
+
+    After `start_by`, in ticks, no handler may begin: by then control counts the jobs as not
+    started and gives them back.
+    """
 
     assignments: tuple[Assignment, ...]
+    start_by: float
 
 
 class Trust(NamedTuple):

@@ -30,9 +30,14 @@ class Slot:
         *,
         sender: type[Any],
         unacknowledged: dict[Lease, Ran] | None = None,
+        weighs: bool = False,
     ) -> None:
-        """`unacknowledged` are the attempts whose ends wait for control; slots may share them."""
+        """`unacknowledged` are the attempts whose ends wait for control; slots may share them.
+
+        Reports tell the process's memory if it `weighs`, that is where memory has a limit.
+        """
         self.executor = executor
+        self._weighs = weighs
         self._sender = sender
         self._unacknowledged = {} if unacknowledged is None else unacknowledged
 
@@ -57,7 +62,8 @@ class Slot:
             # A copy that the handler forked and let run on: the original reports, and runs what
             # waits. The copy has their memory, their sockets and no say.
             os._exit(0)
-        return Report(job.lease, outcome, time.monotonic() - began, resident_bytes(), listened)
+        memory = resident_bytes() if self._weighs else 0
+        return Report(job.lease, outcome, time.monotonic() - began, memory, listened)
 
     def _keep(self, lease: Lease) -> bool:
         """Keep what there is to tell of an attempt until it is acknowledged."""

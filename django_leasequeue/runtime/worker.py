@@ -62,7 +62,8 @@ __all__ = ["Worker", "WorkerOptions"]
 
 #: How often limits are looked at while handlers run, in seconds.
 _LOOK_SECONDS = 0.2
-
+#: Limits are not looked at more often than this.
+_ENFORCE_SECONDS = 0.02
 
 _RELEASED = replace(UNSTARTED, reason="Released during shutdown before processing")
 
@@ -124,6 +125,7 @@ class Worker:
         self.parking = Parking(self.queues, parks=parks)
         self.jobs_run = 0
         self._held_up = self._buried = False
+        self._ahead_at = self._enforce_at = 0.0
         self._began = self._turned_at = ticks()
         self._has_started = self._has_ended = False
         self._connection: BaseDatabaseWrapper | None = None
@@ -302,7 +304,10 @@ class Worker:
                 continue
             unstarted = self.shutdown.stopping and ended.outcome == UNSTARTED
             self.settlements.add(ended._replace(outcome=_RELEASED) if unstarted else ended)
-        enforce(self.crew, self.limits, ticks(), abort=self.shutdown.aborting())
+        now = ticks()
+        if now >= self._enforce_at:  # a turn may come with each of thousands of jobs a second
+            self._enforce_at = now + _ENFORCE_SECONDS
+            enforce(self.crew, self.limits, now, abort=self.shutdown.aborting())
 
     def _settle(self) -> None:
         self._end_statements()
@@ -318,6 +323,8 @@ class Worker:
                 self.jobs_run += 1
             if settled.status is Status.READY and self.options.drain:
                 self.intake.retries(ended.charge.job.job_id)
+            if settled.status is Status.READY and not ended.outcome.started:
+                self.intake.forget()  # what was given back is due before its lane's mark
             if settled.status is Status.DEAD:
                 self.burials.wake()
         self.crew.acknowledge(acks)
@@ -327,9 +334,13 @@ class Worker:
         """Claim and hand over as much as the crew can take; return what `turn` returns."""
         room = self._room()
         self._held_up = True  # before the look: the renewer wakes whoever waits for it
-        if self.renewer.failing or not room.free:
+        if self.renewer.failing or not any(room):
             return self._idle()
         self._held_up = False
+        return self._take_now(room) if room.free else self._take_ahead(room)
+
+    def _take_now(self, room: Capacity) -> float | None:
+        """Claim for those who have nothing to run; return what `turn` returns."""
         skipped = self._buried  # hooks and handlers take turns where both wait
         burial = None if skipped else self.burials.take(self.connection)
         self._buried = burial is not None
@@ -351,6 +362,19 @@ class Worker:
             if not charges:
                 return 0 if pulled else None
         if not charges:
+            return self._idle()
+        self._hand_over(charges)
+        self.poll.active()
+        return 0
+
+    def _take_ahead(self, room: Capacity) -> float:
+        """Claim what is to wait, while the crew is busy: it need not wait for the next claim."""
+        if ticks() < self._ahead_at:
+            return self._idle()
+        charges = self._take(room)
+        self.outage.over()
+        if not charges:  # the crew's every word would ask the database again
+            self._ahead_at = ticks() + self.options.poll_max
             return self._idle()
         self._hand_over(charges)
         self.poll.active()

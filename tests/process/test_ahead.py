@@ -7,6 +7,7 @@ import time
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from django_leasequeue import enqueue, enqueue_many
 from django_leasequeue.models import Job, JobAttempt
@@ -29,6 +30,11 @@ def trained(queue_db, worker_process):
         return worker
 
     return start
+
+
+def running_for(job_id):
+    """Return for how many seconds the job has been claimed."""
+    return (timezone.now() - rows.job(job_id).claimed_at).total_seconds()
 
 
 def test_what_waits_behind_a_long_job_is_given_back_and_run_elsewhere(
@@ -141,3 +147,15 @@ def test_a_slow_receiver_of_jobs_claimed_stops_nothing(trained):
     assert worker.wait() == 0
     assert set(Job.objects.values_list("status", "attempts")) == {("done", 1)}
     assert not worker.named("job_crashed")
+
+
+def test_nothing_waits_behind_a_long_job_while_another_child_is_free(trained, gate):
+    worker = trained("--processes", "2")
+    long = enqueue("proc.wait", {"gate": str(gate("b"))}).id
+    gate("b").wait("started")
+    wait_until(lambda: running_for(long) > AT_ONCE)  # by then nobody takes it for a short one
+    last = enqueue_many([("proc.note", {}, {})] * 300)[-1].id
+    worker.wait_event("job_completed", job_id=last)
+    assert set(Job.objects.values_list("claims", flat=True)) == {1}
+    gate("b").say("go")
+    worker.wait_event("job_completed", job_id=long)

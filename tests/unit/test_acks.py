@@ -78,14 +78,14 @@ def test_a_closed_desk_waits_for_what_is_owed():
 
 def test_ends_come_before_jobs():
     desk = Desk()
-    desk.put(Assignment(claimed(), 0.0))
+    desk.put([Assignment(claimed(), 0.0)], float("inf"))
     desk.acknowledge([Ack(LEASE, None)])
     assert [type(desk.take()) for _ in range(2)] == [Ack, Piece]
 
 
 def test_progress_is_passed_on_once():
     desk = Desk()
-    desk.put(Assignment(claimed(), 0.0))
+    desk.put([Assignment(claimed(), 0.0)], float("inf"))
     piece = desk.take()
     assert isinstance(piece, Piece)
     assert desk.news() == []
