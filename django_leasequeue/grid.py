@@ -64,11 +64,17 @@ class Rule:
         return rule
 
     def after(self, moment: datetime) -> datetime:
-        """Return the first tick after an aware moment, in UTC."""
-        if self.every is None:
-            return cron_after(self.cron, _zone(self.timezone), moment)
-        step = timedelta(seconds=self.every)
-        return _EPOCH + ((moment - _EPOCH) // step + 1) * step
+        """Return the first tick after an aware moment, in UTC.
+
+        Raises ScheduleError where the calendar ends: no clock but a wrong one comes there.
+        """
+        try:
+            if self.every is None:
+                return cron_after(self.cron, _zone(self.timezone), moment)
+            step = timedelta(seconds=self.every)
+            return _EPOCH + ((moment - _EPOCH) // step + 1) * step
+        except OverflowError:
+            raise ScheduleError(f"there is no tick after {moment:%Y-%m-%d}") from None
 
     def from_(self, moment: datetime) -> datetime:
         """Return the first tick at an aware moment or after it, in UTC."""

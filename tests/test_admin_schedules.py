@@ -10,10 +10,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from django_leasequeue import add_schedule, job
+from django_leasequeue.admin.schedule_form import ScheduleForm
 from django_leasequeue.models import Job, Schedule
 from django_leasequeue.registry import registry
 from tests.test_admin import act, logged_in, text, user_with
 
+CLEAN = ScheduleForm.clean
 PAGES = "/admin/leasequeue/schedule/"
 FORM = {
     "name": "nightly",
@@ -104,6 +106,27 @@ def test_the_actions(operator):
     assert act(operator, "run_now", rows, where=PAGES) == "2 jobs were enqueued."
     assert set(Job.objects.values_list("schedule", "tick_at")) == {("a", None), ("b", None)}
     assert LogEntry.objects.count() == 5
+
+
+@pytest.mark.parametrize("payload", ["[]", "0", '""', "[1]"])
+def test_a_payload_is_an_object(operator, payload):
+    assert "payload" in post(operator, "add", payload=payload)
+    assert not Schedule.objects.exists()
+
+
+def test_what_the_core_refuses_of_a_checked_form_is_said(operator, monkeypatch):
+    """Two operators save at once: the form has checked what is not so any more."""
+    row = add_schedule("nightly", "some.type", every=60)
+    monkeypatch.setattr(ScheduleForm, "clean", lambda form: checked_late(form, row))
+    page = post(operator, f"{row.pk}/change")
+    assert "declared in code" in page
+    assert Schedule.objects.get().every == 60
+
+
+def checked_late(form, row):
+    data = CLEAN(form)
+    Schedule.objects.filter(pk=row.pk).update(declared_in_code=True)
+    return data
 
 
 def test_a_spoiled_row_is_shown_and_told(operator):

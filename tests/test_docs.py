@@ -282,7 +282,7 @@ def kinds_of_findings() -> Iterator[Kind]:
         ("signing.md", f"in batches of {resign._BATCH}"),
         ("worker.md", f"{recover.BATCH} leases at a time"),
         ("schedules.md", f"at most {ticking.MISSED:g} seconds late is not missed"),
-        ("schedules.md", f"up to {ticking.BATCH} in a transaction"),
+        ("schedules.md", f"up to {ticking.AT_ONCE} in a transaction"),
         ("worker.md", f"one at a time, its lease renewed, {bury.MAX_TRIES} tries each"),
     ],
 )

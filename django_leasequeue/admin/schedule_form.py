@@ -50,7 +50,8 @@ class ScheduleForm(_ModelForm):
             return data
         names = ("cron", "every", "timezone", "catch_up", "key", "priority")
         given = {name: data.get(name) for name in names}
-        given |= {"job_type": data["job_type"], "payload": data.get("payload") or {}}
+        payload = data.get("payload")  # None when the field was left empty
+        given |= {"job_type": data["job_type"], "payload": {} if payload is None else payload}
         try:
             self.checked = checked_schedule({**given, "queue": data.get("queue_name") or None})
         except ScheduleError as error:

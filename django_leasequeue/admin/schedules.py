@@ -10,7 +10,8 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
@@ -82,6 +83,22 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"timezone": settings.TIME_ZONE, **super().get_changeform_initial_data(request)}
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        """Say what the core refuses, too, of what has changed since the form was checked."""
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except ScheduleError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return HttpResponseRedirect(
+                reverse(f"{self.admin_site.name}:leasequeue_schedule_changelist")
+            )
 
     def save_model(
         self, request: HttpRequest, obj: Schedule, form: ModelForm[Schedule], change: bool

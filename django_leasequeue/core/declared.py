@@ -8,7 +8,7 @@ in the table, and ticks no more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -16,25 +16,32 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.periodic import database_now, next_tick, quoted
-from django_leasequeue.core.transaction import ask, marks, run, tagged
+from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 from django_leasequeue.declaration import Declaration
 
-__all__ = ["sync_declared"]
+__all__ = ["Synced", "sync_declared"]
 
 _RULE = ("cron", "every", "timezone")
 _COLUMNS = ("job_type", "payload_version", "queue_name", "priority", "key", "catch_up", *_RULE)
 
 
-def sync_declared(connection: BaseDatabaseWrapper, declared: Sequence[Declaration]) -> list[str]:
-    """Insert or update the schedules of these job types; return what was not yet as declared.
+class Synced(NamedTuple):
+    """The names of schedules that were not yet as declared, and of those that operators have."""
 
-    Call it until that is none: waits for no lock, so a row that somebody holds is left as it is.
-    A new one and one whose rule changed tick next on their grid, never at once. A schedule of the
-    same name that an operator has made is the operator's. Raises what the database raises, and
-    CommitUnknown: it may be called again.
+    changed: list[str]
+    kept: list[str]
+
+
+def sync_declared(connection: BaseDatabaseWrapper, declared: Sequence[Declaration]) -> Synced:
+    """Insert or update the schedules of these types; return what was not yet as declared.
+
+    Call it until nothing is `changed`: it waits for no lock, so a row that somebody holds is left
+    as it is. A new one and one whose rule changed tick next on their grid, never at once. One of
+    the same name that an operator has made is the operator's, and `kept`. Raises what the database
+    raises: it may be called again.
     """
     if not declared:
-        return []
+        return Synced([], [])
     names = sorted(kind.name for kind in declared)
     sql = (
         f"SELECT name, declared_in_code, {quoted(connection, _COLUMNS)} FROM leasequeue_schedule "
@@ -43,14 +50,16 @@ def sync_declared(connection: BaseDatabaseWrapper, declared: Sequence[Declaratio
     known = {
         name: (bool(ours), row) for name, ours, *row in ask(connection, tagged("tick", sql), names)
     }
-    changed = []
+    changed, kept = [], []
     for kind in sorted(declared, key=lambda kind: kind.name):
         wanted = _wanted(kind)
         ours, row = known.get(kind.name, (True, None))
-        if ours and row != list(wanted.values()):
+        if not ours:
+            kept.append(kind.name)
+        elif row != list(wanted.values()):
             _write(connection, kind, wanted, new=row is None)
             changed.append(kind.name)
-    return changed
+    return Synced(changed, kept)
 
 
 def _wanted(kind: Declaration) -> dict[str, Any]:
@@ -77,6 +86,8 @@ def _write(
             connection,
             lambda cursor: (_insert if new else _update)(connection, cursor, kind, wanted),
         )
+    except CommitUnknown:
+        return  # written or not: the next call sees which
     except IntegrityError as error:
         if not dialect_for(connection).is_duplicate(error):
             raise  # else another worker that starts has just done it

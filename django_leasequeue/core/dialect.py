@@ -154,7 +154,7 @@ class Dialect:
         return column
 
     def select_moment(self, column: str) -> str:
-        """Return `select_time` of a column without NULLs, cut to what Python can hold."""
+        """Return `select_time` of a column, cut to what Python can hold; NULL stays NULL."""
         return self.select_time(column)
 
     def as_utc(self, value: Any) -> datetime | None:
@@ -362,7 +362,11 @@ class PostgreSQL(Dialect):
     def select_moment(self, column: str) -> str:
         # Plain SQL may have put '-infinity' there.
         first, last = "timestamptz '0002-01-01 00:00+00'", "timestamptz '9000-01-01 00:00+00'"
-        return self.select_time(f"LEAST(GREATEST({column}, {first}), {last})")
+        # GREATEST and LEAST leave NULLs out.
+        bounded = (
+            f"CASE WHEN {column} IS NOT NULL THEN LEAST(GREATEST({column}, {first}), {last}) END"
+        )
+        return self.select_time(f"({bounded})")
 
     def session_id(self, connection: BaseDatabaseWrapper) -> int | None:
         raw = connection.connection

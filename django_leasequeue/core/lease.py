@@ -59,6 +59,8 @@ class Claimed:
     live_key: str | None
     payload_version: int = 1
     priority: int = 0
+    schedule: str = ""
+    tick_at: datetime | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # On its way to a child: what a frozen dataclass does by itself takes ten times as long.

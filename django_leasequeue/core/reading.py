@@ -21,7 +21,7 @@ _LOOK_UPS = 8
 _COLUMNS = (
     "id, claims, job_type, queue_name, payload, attempts, max_attempts, crashes, idempotency_key, "
     "signature, timeout, {created_at}, context, checkpoint, leased_by, live_key, "
-    "payload_version, priority"
+    "payload_version, priority, schedule, {tick_at}"
 )
 
 
@@ -77,7 +77,8 @@ def read_jobs(
     Their leases are of as many seconds as `seconds_for` their job type tells.
     """
     dialect = dialect_for(connection)
-    columns = _COLUMNS.format(created_at=dialect.select_moment("created_at"))
+    times = {name: dialect.select_moment(name) for name in ("created_at", "tick_at")}
+    columns = _COLUMNS.format(**times)
     rows = ask(
         connection,
         tagged(
@@ -113,4 +114,6 @@ def _claimed(dialect: Dialect, row: Sequence[Any], token: bytes, seconds: float)
         live_key=row[15],
         payload_version=row[16],
         priority=row[17],
+        schedule=row[18],
+        tick_at=dialect.as_utc(row[19]),
     )

@@ -22,10 +22,12 @@ from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, t
 from django_leasequeue.exceptions import RejectedJob, ScheduleError
 from django_leasequeue.grid import Rule
 
-__all__ = ["BATCH", "MISSED", "Ticked", "due_schedules", "seconds_to_next", "tick"]
+__all__ = ["AT_ONCE", "BATCH", "MISSED", "Ticked", "due_schedules", "seconds_to_next", "tick"]
 
-#: Jobs of one transaction, and schedules of one pass.
+#: Schedules of one look.
 BATCH = 100
+#: Ticks of one transaction, each two statements: also over a slow line it is soon committed.
+AT_ONCE = 10
 #: A tick is missed when it is later than this, in seconds: a restart or a change-over misses none.
 MISSED = 120.0
 #: A row that cannot tick is looked at again after so many seconds.
@@ -71,16 +73,27 @@ def seconds_to_next(connection: BaseDatabaseWrapper, declared: Collection[str]) 
     return (following - present).total_seconds()
 
 
-def due_schedules(connection: BaseDatabaseWrapper, declared: Collection[str]) -> list[int]:
-    """Return the ids of up to BATCH schedules that are due or have to be planned."""
+def due_schedules(
+    connection: BaseDatabaseWrapper, declared: Collection[str], after: int = 0
+) -> list[int]:
+    """Return the ids of up to BATCH schedules that are due or have to be planned, in order.
+
+    `after` is the last id that had its turn: those behind it come first, so that all have theirs,
+    however many there are and however much some of them have to catch up.
+    """
+    behind = _due_ids(connection, declared, after)
+    return behind if behind or not after else _due_ids(connection, declared, 0)
+
+
+def _due_ids(connection: BaseDatabaseWrapper, declared: Collection[str], after: int) -> list[int]:
     dialect = dialect_for(connection)
     mine, names = _mine(declared)
     sql = (
         f"SELECT id FROM leasequeue_schedule{dialect.hint(_INDEX)} WHERE enabled = %s AND "
-        f"(next_tick IS NULL OR next_tick <= {dialect.now}) AND {mine} "
-        f"ORDER BY next_tick, id LIMIT {BATCH}"
+        f"(next_tick IS NULL OR next_tick <= {dialect.now}) AND {mine} AND id > %s "
+        f"ORDER BY id LIMIT {BATCH}"
     )
-    return [row[0] for row in ask(connection, tagged("tick", sql), [True, *names])]
+    return [row[0] for row in ask(connection, tagged("tick", sql), [True, *names, after])]
 
 
 def _mine(declared: Collection[str]) -> tuple[str, list[Any]]:
@@ -117,7 +130,7 @@ def _tick(connection: BaseDatabaseWrapper, cursor: CursorWrapper, schedule_id: i
         rule = row.rule
         ticks, following = _due(rule, row, now)
         jobs = [job_of(row, moment) for moment in ticks]
-    except (ScheduleError, RejectedJob, OverflowError) as error:
+    except (ScheduleError, RejectedJob) as error:
         _move(dialect, cursor, row, [], now + timedelta(seconds=_RETRY))
         return [_ticked(row, None, now, None, str(error))]
     if not _move(dialect, cursor, row, ticks, following):
@@ -133,13 +146,15 @@ def _postpone(
 ) -> list[Ticked]:
     """Put off a row that the database will not have, without reading more of it than names."""
     dialect = dialect_for(connection)
+    names = "SELECT name, job_type, queue_name FROM leasequeue_schedule WHERE id = %s"
+    cursor.execute(tagged("tick", f"{names}{dialect.skip_locked}"), [schedule_id])
+    found = cursor.fetchall()
+    if not found:
+        return []  # somebody is at it
     change = f"UPDATE leasequeue_schedule SET next_tick = {dialect.later} WHERE id = %s"
     cursor.execute(tagged("tick", change), [dialect.span(_RETRY), schedule_id])
-    names = "SELECT name, job_type, queue_name FROM leasequeue_schedule WHERE id = %s"
-    cursor.execute(tagged("tick", names), [schedule_id])
     return [
-        Ticked(name, job_type, queue, None, 0.0, None, error)
-        for name, job_type, queue in cursor.fetchall()
+        Ticked(name, job_type, queue, None, 0.0, None, error) for name, job_type, queue in found
     ]
 
 
@@ -173,7 +188,7 @@ def _due(rule: Rule, row: Row, now: datetime) -> tuple[list[datetime], datetime]
         return [], first
     if row.catch_up == "all" or (now - first).total_seconds() <= MISSED:
         ticks = [first]
-        while len(ticks) < BATCH and (following := rule.after(ticks[-1])) <= now:
+        while len(ticks) < AT_ONCE and (following := rule.after(ticks[-1])) <= now:
             ticks.append(following)
         return ticks, rule.after(ticks[-1])
     latest = rule.latest(first, now)

@@ -84,6 +84,10 @@ class JobContext:
         self.claims = job.number
         self.idempotency_key = job.idempotency_key
         self.enqueued_at = job.enqueued_at
+        #: The schedule whose tick made the job, by name; "" for any other job.
+        self.schedule = job.schedule
+        #: The tick, aware UTC, however late the job runs; None for a job made by hand.
+        self.tick_at = job.tick_at
         self.signature = job.signature
         self._hold = hold
         self._job = job

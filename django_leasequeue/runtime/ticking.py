@@ -39,9 +39,14 @@ class Ticking:
         self._declared = [kind for kind in registry if at_home and kind.rule is not None]
         self._names = frozenset(kind.name for kind in self._declared)
         self._synced = False
-        self._served: set[int] = set()
+        self._served = 0
         self._patience = _SHORTEST
         self._due = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Tell whether nothing will be taken any more: a draining worker has taken what was due."""
+        return self._due == float("inf")
 
     def seconds_left(self) -> float:
         """Return how long the loop may wait before the next look."""
@@ -60,7 +65,7 @@ class Ticking:
         if ticks() < self._due:
             return False
         if not self._synced:
-            self._synced = not sync_declared(connection, self._declared)
+            self._sync(connection)
         left = seconds_to_next(connection, self._names)
         taken: list[Ticked] = []
         if left is not None and left <= 0:
@@ -73,18 +78,22 @@ class Ticking:
         self._due = float("inf") if ended else ticks() + self._pause(left)
         return any(ticked.job_id is not None for ticked in taken)
 
+    def _sync(self, connection: BaseDatabaseWrapper) -> None:
+        synced = sync_declared(connection, self._declared)
+        self._synced = not synced.changed
+        for name in synced.kept if self._synced else ():
+            log_event(
+                "schedule_not_declared", level=logging.WARNING, worker=self._worker, schedule=name
+            )
+
     def _take(self, connection: BaseDatabaseWrapper, stopping: Callable[[], bool]) -> list[Ticked]:
         """Take what is due, for a bounded time: handlers have to be looked after meanwhile."""
         taken: list[Ticked] = []
         until = ticks() + _PASS
-        due = due_schedules(connection, self._names)
-        # One with a day to catch up would keep all others from their turn, pass after pass.
-        due.sort(key=self._served.__contains__)
-        self._served = set()
-        for number in due:
+        for number in due_schedules(connection, self._names, self._served):
             if stopping():
                 break
-            self._served.add(number)
+            self._served = number
             ticked = tick(connection, number)
             self._log(ticked)
             taken += ticked

@@ -419,6 +419,8 @@ class Worker:
         """Tell whether a draining worker has nothing to wait for: its own jobs, or others'."""
         if not self.options.drain or self.crew.charges or self._unsettled():
             return False
+        if not self.ticking.over:
+            return False
         return self.intake.drained(self.connection)
 
     def _at_limit(self, wait: float | None) -> float | None:

@@ -87,8 +87,8 @@ def test_entries_of_the_manifest():
 def test_a_new_one_is_inserted_and_ticks_next_on_its_grid(connection, clock):
     options = {"queue": "q", "priority": 3, "key": "k", "key_until": "finished"}
     declared = [kind(every=timedelta(minutes=1), catch_up="all", **options)]
-    assert sync_declared(connection, declared) == ["sweep"]
-    assert sync_declared(connection, declared) == []
+    assert sync_declared(connection, declared).changed == ["sweep"]
+    assert sync_declared(connection, declared).changed == []
     made = row()
     assert (made.declared_in_code, made.enabled, made.job_type) == (True, True, "sweep")
     assert (made.queue_name, made.priority, made.key, made.catch_up) == ("q", 3, "k", "all")
@@ -102,8 +102,8 @@ def test_a_new_one_is_inserted_and_ticks_next_on_its_grid(connection, clock):
 def test_an_operator_s_pause_stays(connection, clock):
     sync_declared(connection, [kind(every=60)])
     disable_schedule("sweep")
-    assert sync_declared(connection, [kind(every=60)]) == []
-    assert sync_declared(connection, [kind(every=30, queue="q")]) == ["sweep"]
+    assert sync_declared(connection, [kind(every=60)]).changed == []
+    assert sync_declared(connection, [kind(every=30, queue="q")]).changed == ["sweep"]
     assert (row().enabled, row().every, row().queue_name) == (False, 30, "q")
     clock.advance(3600)
     assert due_schedules(connection, {"sweep"}) == []
@@ -123,7 +123,7 @@ def test_another_rule_never_ticks_at_once(connection, clock, changed):
 def test_a_start_alone_loses_no_missed_tick(connection, clock):
     sync_declared(connection, [kind(every=60)])
     clock.advance(3600)
-    assert sync_declared(connection, [kind(every=60)]) == []
+    assert sync_declared(connection, [kind(every=60)]).changed == []
     assert len(due_schedules(connection, {"sweep"})) == 1
     sync_declared(connection, [kind(every=60, priority=5)])
     assert len(due_schedules(connection, {"sweep"})) == 1
@@ -131,14 +131,14 @@ def test_a_start_alone_loses_no_missed_tick(connection, clock):
 
 def test_an_operator_s_schedule_of_that_name_is_left_alone(connection, clock):
     add_schedule("sweep", "other.type", every=90)
-    assert sync_declared(connection, [kind(every=60)]) == []
+    assert sync_declared(connection, [kind(every=60)]) == ([], ["sweep"])
     assert (row().job_type, row().every) == ("other.type", 90)
 
 
 def test_what_no_code_declares_any_more_rests(connection, clock):
     sync_declared(connection, [kind(every=60)])
     clock.advance(3600)
-    assert sync_declared(connection, []) == []
+    assert sync_declared(connection, []).changed == []
     assert due_schedules(connection, ()) == []
     assert row().enabled
 
@@ -165,9 +165,9 @@ def test_a_row_that_somebody_holds_is_left_and_met_again(connection, session):
     with session().cursor() as rival:
         rival.execute("BEGIN")
         rival.execute("SELECT id FROM leasequeue_schedule WHERE name = 'sweep' FOR UPDATE")
-        assert sync_declared(connection, [kind(every=30)]) == ["sweep"]
+        assert sync_declared(connection, [kind(every=30)]).changed == ["sweep"]
         assert row().every == 60
         rival.execute("ROLLBACK")
-    assert sync_declared(connection, [kind(every=30)]) == ["sweep"]
+    assert sync_declared(connection, [kind(every=30)]).changed == ["sweep"]
     assert row().every == 30
-    assert sync_declared(connection, [kind(every=30)]) == []
+    assert sync_declared(connection, [kind(every=30)]).changed == []

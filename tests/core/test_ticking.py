@@ -8,11 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import DataError, connections
 
-from django_leasequeue import add_schedule, enqueue
+from django_leasequeue import add_schedule, enqueue, next_ticks
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.recover import recover_batch
-from django_leasequeue.core.ticking import BATCH, due_schedules, seconds_to_next, tick
+from django_leasequeue.core.settle import Ending, Verdict, settle
+from django_leasequeue.core.ticking import AT_ONCE, BATCH, due_schedules, seconds_to_next, tick
+from django_leasequeue.exceptions import ScheduleError
 from django_leasequeue.models import Job, Schedule
+from django_leasequeue.outcomes import End, Outcome
 from django_leasequeue.registry import registry
 from django_leasequeue.signing import verify
 from django_leasequeue.testing import freeze, run_jobs
@@ -122,8 +125,8 @@ def test_no_catching_up_leaves_out_what_is_late(connection, clock):
 
 def test_catching_up_is_bounded_per_transaction(connection, clock):
     add_schedule("a", "some.type", every=1, catch_up="all")
-    clock.advance(BATCH * 2)
-    assert [len(take(connection)) for _ in range(3)] == [BATCH, BATCH, 0]
+    clock.advance(AT_ONCE * 2)
+    assert [len(take(connection)) for _ in range(3)] == [AT_ONCE, AT_ONCE, 0]
 
 
 def test_many_years_of_down_time_are_a_short_search(connection, clock):
@@ -172,12 +175,35 @@ def test_sessions_with_clocks_an_hour_apart(connection, clock):
     """H11: the worker ahead ticks first, the other one has nothing left to do."""
     add_schedule("a", "some.type", every=60, catch_up="all")
     clock.advance(3600)
-    found = take(connection)
+    found = [tick for _ in range(6) for tick in take(connection)]
     clock.move_to(clock.now - timedelta(hours=1))
     found += take(connection)
     clock.advance(3600)
     found += take(connection)
     assert len(found) == len(set(found)) == 60
+
+
+@pytest.mark.only_on("mariadb", "mysql")
+def test_a_session_whose_clock_is_an_hour_ahead_or_behind(connection, session):
+    """H11: no tick twice, none before it is due by two clocks, and no lease shown by both.
+
+    The job that a session ahead takes for lost is the other's no more: its end is refused.
+    """
+    schedule = add_schedule("a", "some.type", every=1800)
+    job_id = enqueue("some.type").id
+    held = claim_one(connection)
+    ahead, behind = session(), session()
+    run(ahead, "SET timestamp = UNIX_TIMESTAMP() + 3600")
+    run(behind, "SET timestamp = UNIX_TIMESTAMP() - 3600")
+    assert [ticked.job_id is not None for ticked in tick(ahead, schedule.pk)] == [True]
+    for one in (connection, behind, ahead):
+        assert tick(one, schedule.pk) == []
+    assert recover_batch(behind) == []
+    (recovered,) = recover_batch(ahead)
+    assert recovered.job_id == job_id
+    (end,) = settle(connection, [Ending(held.lease, Outcome(End.COMPLETED))])
+    assert end.verdict is Verdict.LOST
+    assert Job.objects.get(pk=job_id).status == "ready"
 
 
 def test_a_key_holds_ticks_back_while_its_job_lives(connection, clock):
@@ -200,6 +226,21 @@ def test_jobs_are_signed(connection, clock, settings):
     clock.advance(60)
     take(connection)
     assert verify(Job.objects.get())
+
+
+def test_the_handler_knows_its_tick(connection, clock, declare):
+    seen = []
+
+    @declare("some.type", takes_context=True)
+    def handler(context):
+        seen.append((context.schedule, context.tick_at))
+
+    add_schedule("a", "some.type", every=60)
+    clock.move_to(minutes(1)[0])
+    take(connection)
+    enqueue("some.type")
+    run_jobs()
+    assert seen == [("a", minutes(1)[0]), ("", None)]
 
 
 def test_it_can_be_run(connection, clock):
@@ -345,6 +386,49 @@ def test_a_row_that_the_database_refuses_is_put_off(connection, clock):
     assert 0 < left(connection) <= 60
     clock.advance(120)
     assert take(connection) == minutes(3)
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+def test_a_row_that_the_database_refuses_and_a_rival_holds_is_left(connection, clock, session):
+    schedule = add_schedule("a", "some.type", every=60)
+    clock.advance(60)
+    rival = session()
+
+    def refuse(execute, sql, params, many, context):
+        if "INSERT INTO leasequeue_job" not in sql:
+            return execute(sql, params, many, context)
+        raise DataError("hunter2")
+
+    def hold(execute, sql, params, many, context):
+        result = execute(sql, params, many, context)
+        if sql == "ROLLBACK":
+            run(rival, "BEGIN")
+            run(rival, f"SELECT id FROM leasequeue_schedule WHERE id = {schedule.pk} FOR UPDATE")
+        return result
+
+    with connection.execute_wrapper(refuse), connection.execute_wrapper(hold):
+        assert tick(connection, schedule.pk) == []
+    run(rival, "ROLLBACK")
+    assert left(connection) <= 0
+
+
+def test_all_have_their_turn_however_many_there_are(connection, clock):
+    for number in range(BATCH + 5):
+        add_schedule(f"s{number:03}", "some.type", every=60)
+    clock.advance(60)
+    first = due_schedules(connection, ())
+    assert len(first) == BATCH
+    rest = due_schedules(connection, (), first[-1])
+    assert len(rest) == 5
+    assert due_schedules(connection, (), rest[-1]) == first
+
+
+def test_a_clock_at_the_end_of_the_calendar_is_said(connection, clock):
+    schedule = add_schedule("a", "some.type", every=60)
+    Schedule.objects.update(last_tick=FAR)
+    schedule.refresh_from_db()
+    with pytest.raises(ScheduleError, match="no tick after 9999"):
+        next_ticks(schedule)
 
 
 def test_an_older_payload_is_upcast(connection, clock, declare):

@@ -67,3 +67,33 @@ def test_declared_schedules_tick_in_the_queue_s_own_database_alone(connection, c
         assert Schedule.objects.get().name == "sweep"
     finally:
         registry.remove("sweep")
+
+
+def test_a_draining_worker_has_taken_all_that_was_due(connection, clock):
+    add_schedule("backlog", "t", every=1, catch_up="all")
+    clock.advance(25)
+    loop = Ticking("w", database="default", once=True)
+    passes = 0
+    while not loop.over:
+        run_pass(loop, connection)
+        passes += 1
+    assert passes > 1
+    assert Job.objects.count() == 25
+    clock.advance(10)
+    assert not loop.run_if_due(connection, lambda: False, lambda taken: None)
+
+
+def test_an_operator_s_schedule_of_a_declared_name_is_told_of(connection, clock, caplog):
+    @job("sweep", every=60)
+    def sweep():
+        pass
+
+    add_schedule("sweep", "other.type", every=90)
+    try:
+        loop = Ticking("w", database="default")
+        for _ in range(2):
+            run_pass(loop, connection)
+    finally:
+        registry.remove("sweep")
+    told = [record.fields for record in caplog.records if record.msg == "schedule_not_declared"]
+    assert told == [{"worker": "w", "schedule": "sweep"}]

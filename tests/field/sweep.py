@@ -48,6 +48,7 @@ class Round:
     attempt: Attempt
     job_type: str = PLAIN
     ends: list[str] = field(default_factory=list)
+    checks: list[Callable[[], None]] = field(default_factory=list)
     queue: str = field(default_factory=lambda: f"sweep-{next(_numbers)}")
 
     def enqueued(self, count: int, **options: Any) -> list[int]:
@@ -83,6 +84,8 @@ class Round:
         claims = [(job.pk, number) for job in jobs for number in range(1, job.claims + 1)]
         found = list(attempts.values_list("job", "number"))
         assert found == claims, "not one attempt row per attempt"
+        for check in self.checks:
+            check()
         if self.job_type != PLAIN:
             effects = GeneratedReport.objects.filter(tenant_id__in=[f"job-{j.pk}" for j in jobs])
             done = [f"job-{job.pk}" for job in jobs if job.status == "done"]

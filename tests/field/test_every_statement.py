@@ -7,6 +7,7 @@ leave none reserved, and never commit an effect twice or without `done`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
@@ -19,10 +20,12 @@ from django.utils import timezone
 from django_leasequeue import add_schedule, enqueue, enqueue_many
 from django_leasequeue.core import attempts, reading
 from django_leasequeue.core import transaction as core_transaction
+from django_leasequeue.core.declared import sync_declared
 from django_leasequeue.core.lease import renew
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, settle
 from django_leasequeue.core.ticking import tick
+from django_leasequeue.declaration import Declaration
 from django_leasequeue.grid import Rule
 from django_leasequeue.models import Job, Schedule
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
@@ -193,6 +196,28 @@ def ticking(now: Round) -> Act:
     return act
 
 
+def declaring(now: Round) -> Act:
+    """What code declares is in the database in the end, with the newest rule, and ticks later."""
+
+    def declared(every: int) -> Declaration:
+        return Declaration(handler=lambda: None, name=now.queue, every=every)
+
+    sync_declared(now.connection, [declared(86_400)])
+    new, changed = f"{now.queue}-new", declared(43_200)
+
+    def act() -> None:
+        known = [changed, replace(changed, name=new)]
+        wait_until(lambda: not sync_declared(now.connection, known).changed)
+
+    def check() -> None:
+        rows = Schedule.objects.filter(name__in=(now.queue, new))
+        assert [row.every for row in rows] == [43_200, 43_200]
+        assert all(row.next_tick > timezone.now() for row in rows)
+
+    now.checks.append(check)
+    return act
+
+
 CONTROL: list[Case] = [claiming, renewing, settling, recovering]
 EFFECTS: list[Case] = [completing, completing_atomically]
 ENQUEUE: list[Case] = [
@@ -203,6 +228,7 @@ ENQUEUE: list[Case] = [
     enqueueing_many,
     enqueueing_in_a_transaction,
     ticking,
+    declaring,
 ]
 
 

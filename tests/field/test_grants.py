@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
 from django.db import connections, transaction
 from django.test import override_settings
+from django.utils import timezone
 
 from django_leasequeue import (
     Fixed,
+    add_schedule,
     cancel,
+    disable_schedule,
+    edit_schedule,
+    enable_schedule,
     enqueue,
     enqueue_many,
     pause,
     requeue,
     reschedule,
     resume,
+    run_schedule,
 )
 from django_leasequeue.core.bulk import cancel_many, requeue_many
 from django_leasequeue.core.bulk_filter import JobFilter
+from django_leasequeue.core.declared import sync_declared
 from django_leasequeue.core.inspection.server import NotPermitted
 from django_leasequeue.core.operate import recover
 from django_leasequeue.core.prune import prune
 from django_leasequeue.core.sessions import end_statement, session_id
+from django_leasequeue.declaration import Declaration
 from django_leasequeue.doctor import tables
 from django_leasequeue.doctor.case import Case
 from django_leasequeue.doctor.privileges import NEEDED
-from django_leasequeue.models import BulkRun, Job, Worker
+from django_leasequeue.grid import Rule
+from django_leasequeue.models import BulkRun, Job, Schedule, Worker
 from reports.models import GeneratedReport
 from tests.cli.conftest import leasequeue
 from tests.core.arrange import expire, outcomes, running
@@ -45,6 +54,7 @@ pytestmark = pytest.mark.only_on("mariadb", "mysql", "postgres")
 __all__ = ["leasequeue"]
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
 REFUSED = r"(?i)denied|must be owner"
 
 
@@ -96,6 +106,8 @@ def test_a_worker_in_one_process(accounts, declare, short_leases):
         lambda: 1 / 0
     )
     declare("arranged")(lambda n: None)
+    add_schedule("due", "grants.after", every=86_400)
+    Schedule.objects.update(next_tick=Rule.of(every=86_400).after(timezone.now() - DAY))
     (lost,) = running(connections["default"])
     expire(connections["default"], lost.job_id)
     done = enqueue("grants.all").id
@@ -105,7 +117,15 @@ def test_a_worker_in_one_process(accounts, declare, short_leases):
     assert outcomes(done) == ["failed", "completed"]
     assert (outcomes(dead), buried) == (["failed"], [dead])
     assert GeneratedReport.objects.count() == 1
-    assert Job.objects.get(job_type="grants.after").status == "done"
+    ended = Job.objects.filter(job_type="grants.after", status="done")
+    assert sorted(ended.values_list("schedule", flat=True)) == ["", "due"]
+
+
+def test_a_worker_brings_in_what_its_code_declares(accounts):
+    for every in (60, 90):
+        declared = Declaration(handler=lambda: None, name="grants.declared", every=every)
+        assert sync_declared(connections["worker"], [declared]).changed == ["grants.declared"]
+    assert Schedule.objects.get(name="grants.declared").every == 90
 
 
 def test_a_worker_with_children(accounts, database_url, worker_process):
@@ -126,6 +146,11 @@ def test_an_operator(accounts, queue_db):
     assert requeue(job.job_id, using="operator") == [job.job_id]
     assert reschedule(job.job_id, delay=60, using="operator") == [job.job_id]
     assert pause("default", by="me", using="operator")
+    add_schedule("mine", "grants.any", every=60, using="operator")
+    assert edit_schedule("mine", every=90, using="operator").every == 90
+    assert disable_schedule("mine", using="operator")
+    assert enable_schedule("mine", using="operator")
+    assert run_schedule("mine", using="operator").created
     assert resume("default", using="operator")
 
 
