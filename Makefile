@@ -2,10 +2,9 @@
 # The work is done by `python3 -m tests.harness`.
 
 PYTHON ?= python3
-JOBS ?= 100000
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak lint servers servers-stop clean
+.PHONY: help demo test soak bench lint servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
@@ -13,6 +12,8 @@ help:
 	@echo "                   make test ARGS='--databases sqlite --pythons newest -- -k claim'"
 	@echo "make soak          does a worker grow over 100 000 jobs? On MariaDB, or on DATABASE_URL;"
 	@echo "                   make soak JOBS=5000"
+	@echo "make bench         how fast is it, beside hand-written loops and other queues? An hour or two;"
+	@echo "                   make bench DATABASES=postgres SCENARIOS=drain,peers PAIRS=5 JOBS=10000"
 	@echo "make lint          ruff, mypy, import contracts, missing migrations"
 	@echo "make servers       start throwaway servers and print the variables that name them"
 	@echo "make servers-stop  stop them, and whatever a killed run left behind"
@@ -26,7 +27,12 @@ test:
 	@$(HARNESS) test $(ARGS)
 
 soak:
-	@$(HARNESS) soak --jobs $(JOBS)
+	@$(HARNESS) soak --jobs $(or $(JOBS),100000)
+
+bench:
+	@$(HARNESS) bench $(if $(DATABASES),--databases $(DATABASES)) -- \
+	  $(if $(SCENARIOS),--scenarios $(SCENARIOS)) $(if $(PAIRS),--pairs $(PAIRS)) \
+	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SILENCE),--silence $(SILENCE))
 
 lint:
 	@$(HARNESS) venv --extras dev

@@ -1,4 +1,4 @@
-"""The command line: `python3 -m tests.harness test | soak | venv | servers`, for make."""
+"""The command line: `python3 -m tests.harness test | soak | bench | venv | servers`, for make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from tests.harness import leftovers, suite, venvs
+from tests.harness import bench, leftovers, suite, venvs
 from tests.harness.databases import NAMES, Databases, variable
 from tests.harness.interpreters import Environment, find_all, oldest_and_newest
 from tests.harness.problems import Problem, say
@@ -53,6 +53,12 @@ def _parser() -> argparse.ArgumentParser:
     soak = verbs.add_parser("soak", help="run a worker for long and see whether it grows")
     soak.add_argument("--jobs", type=int, default=100_000)
     soak.set_defaults(verb=_soak)
+
+    run = verbs.add_parser("bench", help="run the benchmarks on durable private servers")
+    run.add_argument("--databases", type=_words(NAMES), default=list(NAMES))
+    run.add_argument("--output", type=Path, default=bench.OUTPUT)
+    run.add_argument("arguments", nargs="*", help="for tests.benchmarks, after --")
+    run.set_defaults(verb=bench.run)
 
     venv = verbs.add_parser("venv", help="make or renew .venv, with the newest Python")
     venv.add_argument("--extras", type=_words(None), default=[])

@@ -15,7 +15,7 @@ from tests.harness.mariadb import MariaDB
 from tests.harness.mysql import MySQL
 from tests.harness.postgres import PostgreSQL
 from tests.harness.problems import Problem, say
-from tests.harness.server import Server
+from tests.harness.server import Server, parent_folder
 
 SERVERS: dict[str, type[Server]] = {"mariadb": MariaDB, "mysql": MySQL, "postgres": PostgreSQL}
 NAMES = ("sqlite", *SERVERS)
@@ -24,8 +24,9 @@ NAMES = ("sqlite", *SERVERS)
 class Databases:
     """The chosen databases, from looking for programs to servers that answer."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], *, durable: bool = False) -> None:
         self.names = list(names)
+        self.durable = durable
         self.missing: dict[str, str] = {}
         self.labels: dict[str, str] = {}
         self._servers: dict[str, Server] = {}
@@ -55,7 +56,7 @@ class Databases:
         elif external_url(name):
             self.labels[name] = f"{name} at {variable(name)}"
         else:
-            server = SERVERS[name]()
+            server = SERVERS[name](durable=self.durable)
             try:
                 self.labels[name] = f"{type(server).__name__} {server.find()}"
             except Problem as problem:
@@ -65,7 +66,9 @@ class Databases:
 
     def start(self, stack: ExitStack, *, keep: bool = False) -> None:
         """Start the servers that are ours; the stack stops them again, unless they are kept."""
-        self._sqlite_folder = stack.enter_context(tempfile.TemporaryDirectory())
+        # On the same disk as the servers' data.
+        folder = parent_folder() if self.durable else None
+        self._sqlite_folder = stack.enter_context(tempfile.TemporaryDirectory(dir=folder))
         for name, server in self._servers.items():
             if not keep:
                 stack.callback(server.stop)

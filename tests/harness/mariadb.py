@@ -15,7 +15,9 @@ class MariaDB(MySQLFamily):
     """A throwaway MariaDB."""
 
     name = "mariadb"
-    options = "collation_server = utf8mb4_general_ci\nskip_log_bin\ninnodb_log_file_size = 64M\n"
+    options = "collation_server = utf8mb4_general_ci\n"
+    disposable = "skip_log_bin\ninnodb_log_file_size = 64M\n"
+    durably = "binlog_format = ROW\nserver_id = 1\ninnodb_log_file_size = 256M\n"
 
     def find(self) -> str:
         """Return the version of mariadbd."""

@@ -22,9 +22,9 @@ character_sets_dir = {mysql_programs.ROOT}/usr/share/mysql/charsets
 plugin_dir = {mysql_programs.ROOT}/usr/lib/mysql/plugin
 secure_file_priv = NULL
 mysqlx = OFF
-disable_log_bin
-innodb_redo_log_capacity = 64M
 """
+    disposable = "disable_log_bin\ninnodb_redo_log_capacity = 64M\n"
+    durably = "server_id = 1\ninnodb_redo_log_capacity = 256M\n"
 
     def find(self) -> str:
         """Fetch the programs unless they are in the cache, and return mysqld's version."""

@@ -12,7 +12,6 @@ from tests.harness.server import USER, Server
 
 ZONES = Path("/usr/share/zoneinfo")
 
-#: Fast and disposable: a crash of the machine may lose or break the data.
 COMMON_OPTIONS = """\
 datadir = {folder}/data
 socket = {folder}/run/mysql.sock
@@ -22,11 +21,25 @@ port = {port}
 skip_name_resolve = ON
 character_set_server = utf8mb4
 max_connections = 300
-innodb_buffer_pool_size = 128M
 innodb_lock_wait_timeout = 10
+performance_schema = OFF
+"""
+
+#: Fast: a crash of the machine may lose or break the data.
+DISPOSABLE = """\
+innodb_buffer_pool_size = 128M
 innodb_flush_log_at_trx_commit = 0
 innodb_doublewrite = OFF
-performance_schema = OFF
+"""
+
+#: For benchmarks.
+DURABLE = """\
+log_bin = binlog
+sync_binlog = 1
+innodb_buffer_pool_size = 1G
+innodb_flush_log_at_trx_commit = 1
+innodb_doublewrite = ON
+innodb_flush_method = O_DIRECT
 """
 
 #: The one account is ours, with a password: others on this machine can reach the port too.
@@ -41,7 +54,10 @@ class MySQLFamily(Server):
     """A server that speaks MySQL's protocol."""
 
     scheme = "mysql"
+    #: Of one product: always, and beside the disposable or the durable profile.
     options: str
+    disposable: str
+    durably: str
 
     def client(self) -> list[str] | None:
         """Return the command that runs the command-line client, or None if there is none."""
@@ -66,6 +82,7 @@ class MySQLFamily(Server):
         statements = FIRST_STATEMENTS.format(user=USER, password=self.password)
         self.write(self.folder / "first.sql", statements)
         options = COMMON_OPTIONS.format(folder=self.folder, port=self.port) + self.options
+        options += DURABLE + self.durably if self.durable else DISPOSABLE + self.disposable
         self.write(self.option_file, f"[mysqld]\n{options}")
         return [f"--defaults-file={self.option_file}", f"--init-file={self.folder}/first.sql"]
 

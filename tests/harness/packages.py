@@ -28,7 +28,9 @@ def missing_for(database: str, pythons: Iterable[Interpreter]) -> list[str]:
     """Return the system packages that tests on this database still need."""
     names = [] if Path("/usr/share/zoneinfo/UTC").exists() else ["tzdata"]
     names += _missing_for_each(pythons, "venv", "import ensurepip, venv")
-    if database != "sqlite" and not list(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")):
+    if database not in ("sqlite", "redis") and not list(
+        Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
+    ):
         names.append("libfaketime")  # a worker's host clock is moved where a server keeps the time
     if database in ("mariadb", "mysql"):
         names += _missing_compiler(pythons)
@@ -39,6 +41,9 @@ def missing_for(database: str, pythons: Iterable[Interpreter]) -> list[str]:
         names.append("debian-archive-keyring")
     if database == "postgres" and not _external(database):
         names += [] if list(POSTGRES_PROGRAMS.glob("*/bin/initdb")) else ["postgresql"]
+    if database == "redis":
+        # It holds the server's program too; the package of that name would start a service.
+        names += [] if find_program("redis-check-rdb") else ["redis-tools"]
     return names
 
 

@@ -10,14 +10,24 @@ from tests.harness.packages import POSTGRES_PROGRAMS
 from tests.harness.problems import Problem
 from tests.harness.server import USER, Server, version_in
 
-#: Fast and disposable: a crash of the machine may lose or break the data.
-OPTIONS = {
-    "listen_addresses": "127.0.0.1",
-    "max_connections": "300",
+OPTIONS = {"listen_addresses": "127.0.0.1", "max_connections": "300"}
+
+#: Fast: a crash of the machine may lose or break the data.
+DISPOSABLE = {
     "shared_buffers": "128MB",
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
+}
+
+#: For benchmarks, which count statements where they ask for it.
+DURABLE = {
+    "shared_buffers": "1GB",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "none",
 }
 
 
@@ -58,7 +68,8 @@ class PostgreSQL(Server):
     def command(self) -> list[str]:
         """Return postgres with its settings."""
         places = {"port": self.port, "unix_socket_directories": self.folder / "run"}
-        settings = [f"{key}={value}" for key, value in {**OPTIONS, **places}.items()]
+        profile = DURABLE if self.durable else DISPOSABLE
+        settings = [f"{key}={value}" for key, value in {**OPTIONS, **profile, **places}.items()]
         options = [word for setting in settings for word in ("-c", setting)]
         return [_program("postgres"), "-D", f"{self.folder}/data", *options]
 

@@ -48,7 +48,9 @@ class Server:
     scheme: str
     stop_signal = signal.SIGTERM
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        #: For benchmarks: every commit is on the disk before it is acknowledged.
+        self.durable = durable
         self.password = secrets.token_hex(12)
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0

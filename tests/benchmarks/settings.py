@@ -1,0 +1,16 @@
+"""The reports project with the benchmarks' job types, and a second database for the big table."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from testproject.settings import *  # noqa: F403
+from testproject.settings import DATABASES, INSTALLED_APPS, LEASEQUEUE
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.benchmarks.work"]
+
+#: Filled once, so that runs on it and on an empty table can take turns.
+DATABASES["big"] = {**DATABASES["default"], "NAME": f"{DATABASES['default']['NAME']}_big"}
+
+LEASEQUEUE |= json.loads(os.environ.get("BENCH_LEASEQUEUE", "{}"))
