@@ -41,6 +41,7 @@ def measure(options: argparse.Namespace) -> int:
 
     with project.databases() as folder:
         from tests.benchmarks import machine, rounds, scenarios
+        from tests.benchmarks.peers import environments
 
         kind = project.kind()
         bench = rounds.Bench(folder, kind, options.jobs, options.silence, options.pairs)
@@ -48,6 +49,7 @@ def measure(options: argparse.Namespace) -> int:
         results["machine"] = results.get("machine") or machine.machine()
         label = os.environ.get("BENCH_LABEL") or kind
         results["databases"][kind] = {"label": label, "version": machine.server_version()}
+        results["pins"] = environments.pins()
         results["options"] = {"pairs": options.pairs, "jobs": options.jobs}
         _say(f"{label} ({machine.server_version()}); {json.dumps(results['machine'])}")
         failed = False

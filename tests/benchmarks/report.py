@@ -32,6 +32,8 @@ def markdown(results: dict[str, Any]) -> str:
     for name in names:
         rows = [row for row in results["rows"] if row["scenario"] == name]
         parts.append("\n".join(_section(rows)))
+    if "peers" in names:
+        parts.append(f"Versions of the other queues: {', '.join(results['pins'])}.")
     return "\n\n".join(parts) + "\n"
 
 

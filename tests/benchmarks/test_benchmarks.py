@@ -10,6 +10,8 @@ import sys
 import pytest
 
 from tests.benchmarks import report, rounds, scenarios
+from tests.benchmarks.peers import PEERS
+from tests.benchmarks.peers.environments import pinned, pins
 from tests.benchmarks.rounds import Bench, Bound, Comparison, Scenario
 from tests.markdown import DOCS, ROOT
 
@@ -105,6 +107,11 @@ def test_a_page_without_marks_is_left_alone(tmp_path):
     with pytest.raises(SystemExit, match="has not both marks"):
         report.write(results, page)
     assert page.read_text() == "# Mine\n"
+
+
+def test_every_peer_is_pinned_and_every_pin_is_a_peer_s():
+    assert all("==" in pin for pin in pins())
+    assert {pin for peer in PEERS for pin in pinned(peer)} == set(pins())
 
 
 def test_names_of_scenarios():

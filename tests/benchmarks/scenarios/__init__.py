@@ -15,6 +15,7 @@ from tests.benchmarks.scenarios import (
     lanes,
     latency,
     maintenance,
+    peers,
     sleep,
     view,
 )
@@ -31,6 +32,7 @@ ALL: tuple[Scenario, ...] = (
     lanes.SCENARIO,
     *maintenance.SCENARIOS,
     *big.SCENARIOS,
+    *peers.SCENARIOS,
 )
 
 

@@ -141,7 +141,7 @@ def claims(bench: Bench) -> dict[str, Contestant]:
 SCENARIOS = (
     Scenario(
         name="big",
-        title="Drain beside 1 000 000 done, 200 000 future and 100 000 ready jobs",
+        title="Drain of a big table",
         unit="jobs/s",
         contestants=drains,
         comparisons=(
@@ -152,7 +152,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="claims",
-        title="Claims of one job beside as many",
+        title="Claims in a big table",
         unit="ms",
         contestants=claims,
         comparisons=(

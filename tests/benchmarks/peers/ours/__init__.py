@@ -1,0 +1,1 @@
+"""The Django app with this queue's own handlers for the peers' work."""
