@@ -12,7 +12,7 @@ help:
 	@echo "                   make test ARGS='--databases sqlite --pythons newest -- -k claim'"
 	@echo "make soak          does a worker grow over 100 000 jobs? On MariaDB, or on DATABASE_URL;"
 	@echo "                   make soak JOBS=5000"
-	@echo "make bench         how fast is it, beside hand-written loops and other queues? An hour or two;"
+	@echo "make bench         how fast is it, beside hand-written loops and other queues? Hours;"
 	@echo "                   make bench DATABASES=postgres SCENARIOS=drain,peers PAIRS=5 JOBS=10000"
 	@echo "make lint          ruff, mypy, import contracts, missing migrations"
 	@echo "make servers       start throwaway servers and print the variables that name them"
