@@ -4,7 +4,7 @@
 PYTHON ?= python3
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak bench lint servers servers-stop clean
+.PHONY: help demo test soak bench screenshots lint servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
@@ -14,6 +14,7 @@ help:
 	@echo "                   make soak JOBS=5000"
 	@echo "make bench         how fast is it, beside hand-written loops and other queues? Hours;"
 	@echo "                   make bench DATABASES=postgres SCENARIOS=drain,peers PAIRS=5 JOBS=10000"
+	@echo "make screenshots   the pictures in docs/screenshots, taken by the browser tests"
 	@echo "make lint          ruff, mypy, import contracts, missing migrations"
 	@echo "make servers       start throwaway servers and print the variables that name them"
 	@echo "make servers-stop  stop them, and whatever a killed run left behind"
@@ -33,6 +34,10 @@ bench:
 	@$(HARNESS) bench $(if $(DATABASES),--databases $(DATABASES)) -- \
 	  $(if $(SCENARIOS),--scenarios $(SCENARIOS)) $(if $(PAIRS),--pairs $(PAIRS)) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SILENCE),--silence $(SILENCE))
+
+screenshots:
+	LEASEQUEUE_SCREENSHOTS=$(CURDIR)/docs/screenshots \
+	$(HARNESS) test --databases mariadb --pythons newest -- tests/browser
 
 lint:
 	@$(HARNESS) venv --extras dev

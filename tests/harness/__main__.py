@@ -141,7 +141,7 @@ def _plan(
         program=program,
         url="" if name in databases.missing else databases.url(name, f"lq_{environment.name}"),
         skipped=databases.missing.get(name, ""),
-        left_out=() if with_processes else ("tests/process",),
+        left_out=() if with_processes else ("tests/process", "tests/browser"),
     )
 
 

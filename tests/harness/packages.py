@@ -37,6 +37,9 @@ def missing_for(database: str, pythons: Iterable[Interpreter]) -> list[str]:
     if database == "mariadb" and not _external(database):
         names += [] if find_program("mariadbd") else ["mariadb-server-core"]
         names += [] if find_program("mariadb") else ["mariadb-client-core"]
+    if database == "mariadb":  # the admin in a browser is tried on this one
+        programs = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+        names += [package for program, package in programs.items() if not find_program(program)]
     if database == "mysql" and not _external(database) and not DEBIAN_KEYRING.exists():
         names.append("debian-archive-keyring")
     if database == "postgres" and not _external(database):

@@ -21,6 +21,8 @@ from tests.harness.tied import tied
 from tests.harness.venvs import CHECKOUT
 
 AT_ONCE = 2
+#: The browser tests' pictures of this run, for whoever looks into a failure.
+SCREENSHOTS = str(CHECKOUT / ".cache" / "screenshots")
 LIMIT_SECONDS = 40 * 60
 #: More failures in one run than this have a cause of their own.
 MOST_REPEATED = 3
@@ -108,7 +110,7 @@ def _start(run: Run, folder: Path, arguments: list[str]) -> Run:
         run.process = subprocess.Popen(
             tied(command),
             cwd=CHECKOUT,
-            env={**os.environ, "DATABASE_URL": run.url},
+            env={"LEASEQUEUE_SCREENSHOTS": SCREENSHOTS, **os.environ, "DATABASE_URL": run.url},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

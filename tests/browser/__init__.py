@@ -1,0 +1,1 @@
+"""The admin in a real browser: what only a browser can tell."""

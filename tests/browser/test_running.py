@@ -1,0 +1,59 @@
+"""Beside real workers: pause and resume, who works on what, a drain from afar, news by itself."""
+
+from __future__ import annotations
+
+from django_leasequeue import enqueue
+from django_leasequeue.models import Job, Queue
+from tests.waiting import wait_until
+
+
+def test_pause_and_resume(site, worker_process):
+    enqueue("proc.note")
+    worker = worker_process()
+    worker.wait_event("job_completed")
+    site.open("queue/")
+    ask(site, "Pause", "the mail server is down")
+    site.reads("the mail server is down")
+    assert Queue.objects.get().paused_at is not None
+    held = enqueue("proc.note").id
+    site.open("queue/")
+    site.picture("queues")
+    ask(site, "Resume", "")
+    worker.wait_event("job_completed", job_id=held)
+    worker.signal(15)
+    assert worker.wait() == 0
+
+
+def test_a_worker_s_job_and_its_drain(site, worker_process, gate):
+    job_id = enqueue("proc.wait", {"gate": str(gate("a"))}).id
+    worker = worker_process("--processes", "2", "--name", "mail-1")
+    gate("a").wait("started")
+    site.open("worker/")
+    site.reads(f"proc.wait #{job_id}")
+    site.reads("mail-1")
+    site.picture("workers")
+    ask(site, "Drain", "a new version")
+    worker.wait_event("drain_requested")
+    gate("a").say("go")
+    assert worker.wait() == 0
+    assert Job.objects.get().status == "done"
+
+
+def test_the_dashboard_refreshes_itself(site):
+    site.open("")
+    site.script("window.stayed = true")
+    site.reads("As of")
+    enqueue("proc.note", queue="newcomers")
+    site.reads("newcomers")
+    assert site.script("return window.stayed") is True
+
+
+def ask(site, verb: str, reason: str) -> None:
+    """Open a row's form, give the reason and send it."""
+    site.one(".leasequeue-ask summary").click()
+    if reason:
+        site.fill(".leasequeue-ask input[name=reason]", reason)
+    button = site.one(".leasequeue-ask button")
+    assert button.text == verb
+    button.click()
+    wait_until(lambda: site.all(".messagelist"), timeout=30, message="no answer")

@@ -1,0 +1,123 @@
+"""Triage by mouse and keys: groups to empty, a double click, a payload, the keyboard alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from django_leasequeue.models import BulkRun, Job
+from tests.core.bulk import bury
+
+A, B, C = "a" * 16, "b" * 16, "c" * 16
+
+
+def dead() -> Counter[str]:
+    return Counter(Job.objects.filter(status="dead").values_list("fingerprint", flat=True))
+
+
+def confirm(site, reason: str) -> None:
+    site.fill("#id_reason", reason)
+    site.one("#confirm").click()
+
+
+def test_three_groups_of_300_to_empty(site, worker_process):
+    bury(100, "proc.note", fingerprint=A, last_error="ConnectionRefusedError: mail.example")
+    bury(100, "report.generate", fingerprint=B, last_error="KeyError: 'tenant'")
+    bury(100, "proc.note", fingerprint=C, last_error="TimeoutError: 30 s")
+    site.open("")
+    site.reads("300")
+    site.picture("dashboard")
+    site.open("deadgroup/")
+    site.reads("300 dead letters")
+    site.picture("dead-letters")
+
+    site.one("#content-main tbody th a").click()
+    site.one("#requeue-all").click()
+    site.picture("confirm")
+    confirm(site, "the mail server is back")
+    site.wait(lambda: site.one("#run-changed").text == "100", "the run's end")
+    assert len(dead()) == 2
+
+    site.open("deadgroup/?type=report.generate")
+    site.one("#discard-all").click()
+    confirm(site, "those reports are not wanted any more")
+    site.wait(lambda: site.one("#run-changed").text == "100", "the run's end")
+    assert sum(dead().values()) == 100
+
+    site.open("deadgroup/")
+    site.one("#content-main tbody th a").click()
+    site.one("#id_selection_reason")
+    for box in site.all("input[name=job]"):
+        box.click()
+    site.fill("#id_selection_reason", "looked at, one by one")
+    site.one("#requeue-selected").click()
+    site.wait(lambda: site.one("#run-changed").text == "100", "the run's end")
+    site.open("deadgroup/")
+    site.reads("There are no dead letters here.")
+    assert worker_process("--drain").wait() == 0
+    done, cancelled = (Job.objects.filter(status=word).count() for word in ("done", "cancelled"))
+    assert (done, cancelled) == (200, 100)
+
+
+def test_a_double_click_and_the_way_back_requeue_once(site):
+    bury(30, "proc.note", fingerprint=A)
+    site.open("deadgroup/")
+    site.one("#requeue-all").click()
+    page = site.driver.current_url
+    site.fill("#id_reason", "twice")
+    ActionChains(site.driver).double_click(site.one("#confirm")).perform()
+    site.wait(lambda: site.one("#run-changed").text == "30", "the run's end")
+    site.driver.back()
+    site.wait(lambda: site.driver.current_url == page, "the page before")
+    if site.one("#nothing-dead, #confirm").get_attribute("id") == "confirm":  # kept by the browser
+        confirm(site, "and again")
+        site.one("#run-changed")
+    assert BulkRun.objects.count() == 1
+    assert Counter(Job.objects.values_list("status", flat=True)) == {"ready": 30}
+
+
+def test_a_payload_is_mended_and_requeued(site):
+    (job_id,) = bury(1, "proc.note", payload={"text": "wrong"})
+    site.open(f"job/{job_id}/change/")
+    site.picture("job")
+    site.one("#edit-payload").click()
+    site.fill("#id_reason", "a typing error")
+    site.fill("textarea[name=payload]", '{"text": ')
+    site.one("#preview").click()
+    site.one(".errorlist")
+    site.fill("textarea[name=payload]", '{"text": "right"}')
+    site.one("#preview").click()
+    assert "right" in site.one("#payload-diff .diff-add").text
+    assert "wrong" in site.one("#payload-diff .diff-del").text
+    site.picture("payload")
+    site.one("#confirm").click()
+    site.wait(lambda: Job.objects.get().status == "ready", "requeued")
+    assert Job.objects.get().payload == {"text": "right"}
+
+
+def test_by_keyboard_alone(site):
+    bury(3, "proc.note", fingerprint=A)
+    site.open("deadgroup/")
+    tab_to(site, "#requeue-all").send_keys(Keys.ENTER)
+    site.one("#confirm")
+    tab_to(site, "#id_reason").send_keys("by keys")
+    tab_to(site, "#confirm").send_keys(Keys.ENTER)
+    site.wait(lambda: site.one("#run-changed").text == "3", "the run's end")
+    assert set(Job.objects.values_list("status", flat=True)) == {"ready"}
+
+
+def tab_to(site, selector: str):
+    """Press Tab until the element has the focus, which has to be seen; return it."""
+    for _ in range(80):
+        ActionChains(site.driver).send_keys(Keys.TAB).perform()
+        focused = site.driver.switch_to.active_element
+        if focused == site.one(selector):
+            seen = "return getComputedStyle(arguments[0]).outlineStyle !== 'none' || "
+            seen += "getComputedStyle(arguments[0]).boxShadow !== 'none' || "
+            seen += "arguments[0].matches(':focus-visible')"
+            assert site.script(seen, focused)
+            return focused
+    pytest.fail(f"no way to {selector} by Tab")
