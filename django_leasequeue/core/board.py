@@ -6,12 +6,11 @@ For pages: the figures are those of the gauges, which ask queue by queue and sto
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.clock import read_now
 from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.dives import queue_names, ready_priorities
 from django_leasequeue.core.gauges import CAP, QueueGauges, capped, capped_by_deadline
@@ -50,7 +49,7 @@ def read_board(connection: BaseDatabaseWrapper, *, most: int = 20, after: str = 
     In the database's order of names. Raises its errors.
     """
     dialect = dialect_for(connection)
-    now = read_now(connection)
+    now, pending, expired = _deadlines(connection, dialect)
     names, complete = queue_names(connection, after, most)
     priorities, all_of_them = ready_priorities(connection, names)
     lanes = [(name, level) for name in names for level in sorted(priorities[name], reverse=True)]
@@ -58,7 +57,7 @@ def read_board(connection: BaseDatabaseWrapper, *, most: int = 20, after: str = 
     # A page has to be there within a second: the more queues, the less is counted of each.
     cap = max(_LEAST_CAP, min(CAP, _MOST_COUNTED // max(1, len(names))))
     waiting = _waiting(connection, dialect, lanes[:_MOST_LANES], now, cap)
-    pending, expired, counts = _counts(connection, dialect, names, cap)
+    counts = _counts(connection, dialect, names, cap)
     queues = tuple(_gauges(name, counts[name], waiting.get(name)) for name in names)
     return Board(now, queues, pending, expired, cap, complete)
 
@@ -114,17 +113,22 @@ def _by_queue(
     return found
 
 
+def _deadlines(connection: BaseDatabaseWrapper, dialect: Dialect) -> tuple[datetime, int, int]:
+    """Return the database's time, and how many burials are pending and leases expired."""
+    clock = dialect.select_time(f"({dialect.now})")
+    pending = capped_by_deadline(dialect, "dead", "lease_until IS NOT NULL")
+    expired = capped_by_deadline(dialect, "reserved", f"lease_until <= {dialect.now}")
+    sql = tagged("board", f"SELECT {clock}, {pending}, {expired}")
+    ((now, *counts),) = ask(connection, sql)
+    return dialect.as_utc(now) or datetime.now(UTC), counts[0], counts[1]
+
+
 def _counts(
     connection: BaseDatabaseWrapper, dialect: Dialect, names: Sequence[str], cap: int
-) -> tuple[int, int, dict[str, tuple[int, int, int, int]]]:
-    """Return pending burials, expired leases, and by queue the other counts and its pause."""
-    deadlines = (
-        f"SELECT {capped_by_deadline(dialect, 'dead', 'lease_until IS NOT NULL')}, "
-        f"{capped_by_deadline(dialect, 'reserved', f'lease_until <= {dialect.now}')}"
-    )
-    ((pending, expired),) = ask(connection, tagged("board", deadlines))
+) -> dict[str, tuple[int, int, int, int]]:
+    """Return by queue the other counts and its pause."""
     if not names:
-        return pending, expired, {}
+        return {}
     counts = ", ".join(capped(dialect, f"status = '{status}'", cap) for status in _STATUSES)
     paused = "SELECT COUNT(*) FROM leasequeue_queue WHERE name = %s AND paused_at IS NOT NULL"
     each = f"SELECT %s, {counts}, ({paused})"
@@ -132,7 +136,7 @@ def _counts(
     for number, name in enumerate(names):
         params += [number, *[name] * (len(_STATUSES) + 1)]
     rows = ask(connection, _union("board", each, names), params)
-    return pending, expired, {names[number]: tuple(row) for number, *row in rows}
+    return {names[number]: tuple(row) for number, *row in rows}
 
 
 def _union(tag: str, each: str, items: Sequence[object]) -> str:

@@ -6,7 +6,7 @@ are no constants: MariaDB reads the whole index for those.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -38,7 +38,6 @@ def queue_names(connection: BaseDatabaseWrapper, after: str, most: int) -> tuple
     known = set(_likely.get(connection.alias, ()))
     if len(known) > _MOST_LIKELY:
         known.clear()
-    known.update(_newest(connection))
     chain, closed = _chain(connection, known, after, most)
     # What is likely no more would only be in the way.
     last = chain[-1] if chain else after
@@ -48,12 +47,17 @@ def queue_names(connection: BaseDatabaseWrapper, after: str, most: int) -> tuple
 
 
 def _chain(
-    connection: BaseDatabaseWrapper, likely: Collection[str], after: str, most: int
+    connection: BaseDatabaseWrapper, likely: set[str], after: str, most: int
 ) -> tuple[list[str], bool]:
-    """Return the names that follow `after`, one more than `most`; and whether there is no other."""
+    """Return the names that follow `after`, one more than `most`; and whether there is no other.
+
+    Where the likely names do not do, those of the newest jobs are added to them.
+    """
     chain: list[str] = []
     at, closed = after, False
-    for _round in range(_ROUNDS):
+    for number in range(_ROUNDS):
+        if number == bool(likely):
+            likely.update(_newest(connection))
         starts = [at, *sorted(name for name in likely if name > at)[:most]]
         following = dict(zip(starts, _next_names(connection, starts), strict=True))
         while at in following and not closed and len(chain) <= most:

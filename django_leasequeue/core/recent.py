@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.core.dialect import Dialect, dialect_for
-from django_leasequeue.core.transaction import ask, marks, tagged
+from django_leasequeue.core.transaction import ask, tagged
 from django_leasequeue.outcomes import End
 
 __all__ = ["BUCKETS", "BUCKET_CAP", "SPAN", "Bucket", "Recent", "read_finished", "read_recent"]
@@ -86,40 +86,29 @@ def read_recent(connection: BaseDatabaseWrapper, now: datetime) -> Recent:
     """
     dialect = dialect_for(connection)
     moment = dialect.select_moment("finished_at")
+    # A question for each row, and no list of ids: MariaDB makes a table of one of a thousand.
     newest = (
-        f"SELECT job_id, outcome, {moment} FROM leasequeue_jobattempt "
-        f"ORDER BY id DESC LIMIT {_SAMPLE:d}"
+        f"SELECT (SELECT queue_name FROM leasequeue_job{dialect.hint('PRIMARY')} "
+        f"WHERE id = job_id), outcome, {moment} FROM (SELECT job_id, outcome, finished_at "
+        f"FROM leasequeue_jobattempt ORDER BY id DESC LIMIT {_SAMPLE:d}) AS newest"
     )
     rows = [
-        (job_id, outcome, dialect.as_utc(ended))
-        for job_id, outcome, ended in ask(connection, tagged("recent", newest))
+        (queue, outcome, dialect.as_utc(ended))
+        for queue, outcome, ended in ask(connection, tagged("recent", newest))
     ]
     since = now - SPAN
     if len(rows) == _SAMPLE:
-        since = max(since, min(ended for _job, _outcome, ended in rows if ended is not None))
-    return _by_queue(connection, Recent(since, now), rows)
+        since = max(since, min(ended for _queue, _outcome, ended in rows if ended is not None))
+    return _by_queue(Recent(since, now), rows)
 
 
-def _by_queue(
-    connection: BaseDatabaseWrapper, found: Recent, rows: Sequence[tuple[int, str, Any]]
-) -> Recent:
-    queues = _queues_of(connection, sorted({job_id for job_id, _outcome, _ended in rows}))
+def _by_queue(found: Recent, rows: Sequence[tuple[str | None, str, Any]]) -> Recent:
     part = max((found.until - found.since) / BUCKETS, timedelta(microseconds=1))
-    for job_id, outcome, ended in rows:
+    for queue, outcome, ended in rows:
         at = min((ended - found.since) // part, BUCKETS - 1)
-        if job_id not in queues or at < 0 or outcome not in _WELL | _BADLY:
+        if queue is None or at < 0 or outcome not in _WELL | _BADLY:
             continue
-        buckets = found.queues.setdefault(queues[job_id], [Bucket()] * BUCKETS)
+        buckets = found.queues.setdefault(queue, [Bucket()] * BUCKETS)
         well, badly = buckets[at]
         buckets[at] = Bucket(well + (outcome in _WELL), badly + (outcome in _BADLY))
     return found
-
-
-def _queues_of(connection: BaseDatabaseWrapper, ids: Sequence[int]) -> dict[int, str]:
-    if not ids:
-        return {}
-    sql = (
-        f"SELECT id, queue_name FROM leasequeue_job{dialect_for(connection).hint('PRIMARY')} "
-        f"WHERE id IN ({marks(ids)})"
-    )
-    return dict(ask(connection, tagged("recent", sql), ids))
