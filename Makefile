@@ -2,9 +2,11 @@
 # The work is done by `python3 -m tests.harness`.
 
 PYTHON ?= python3
+ROWS ?= 1000000
+QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak bench screenshots lint servers servers-stop clean
+.PHONY: help demo test soak bench bench-admin screenshots lint servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
@@ -14,6 +16,9 @@ help:
 	@echo "                   make soak JOBS=5000"
 	@echo "make bench         how fast is it, beside hand-written loops and other queues? Hours;"
 	@echo "                   make bench DATABASES=postgres SCENARIOS=drain,peers PAIRS=5 JOBS=10000"
+	@echo "make bench-admin   is each page of the admin there within a second, in under 15 queries, at"
+	@echo "                   1 000 000 jobs? On MariaDB and PostgreSQL, or on DATABASE_URL;"
+	@echo "                   make bench-admin ROWS=50000 QUEUES=1000"
 	@echo "make screenshots   the pictures in docs/screenshots, taken by the browser tests"
 	@echo "make lint          ruff, mypy, import contracts, missing migrations"
 	@echo "make servers       start throwaway servers and print the variables that name them"
@@ -38,6 +43,9 @@ bench:
 screenshots:
 	LEASEQUEUE_SCREENSHOTS=$(CURDIR)/docs/screenshots \
 	$(HARNESS) test --databases mariadb --pythons newest -- tests/browser
+
+bench-admin:
+	@$(HARNESS) bench-admin --rows $(ROWS) --queues $(QUEUES) $(ARGS)
 
 lint:
 	@$(HARNESS) venv --extras dev

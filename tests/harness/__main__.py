@@ -1,4 +1,4 @@
-"""The command line: `python3 -m tests.harness test | soak | bench | venv | servers`, for make."""
+"""The command line of make: test, soak, bench, bench-admin, venv, servers."""
 
 from __future__ import annotations
 
@@ -59,6 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--output", type=Path, default=bench.OUTPUT)
     run.add_argument("arguments", nargs="*", help="for tests.benchmarks, after --")
     run.set_defaults(verb=bench.run)
+    pages = verbs.add_parser("bench-admin", help="ask for each page of the admin on a full table")
+    pages.add_argument("--rows", type=int, default=1_000_000)
+    pages.add_argument("--queues", type=int, default=8)
+    pages.add_argument("--json", action="store_true", help="print JSON in place of the tables")
+    pages.set_defaults(verb=_bench_admin)
 
     venv = verbs.add_parser("venv", help="make or renew .venv, with the newest Python")
     venv.add_argument("--extras", type=_words(None), default=[])
@@ -156,23 +161,34 @@ def _verdict(runs: list[suite.Run], unavailable: list[str]) -> int:
 
 
 def _soak(options: argparse.Namespace) -> int:
-    url = os.environ.get("DATABASE_URL", "")
+    return _measured(["tests.soak", "--jobs", str(options.jobs)], ["mariadb"])
+
+
+def _bench_admin(options: argparse.Namespace) -> int:
+    command = ["tests.bench_admin", "--rows", str(options.rows), "--queues", str(options.queues)]
+    return _measured(command + ["--json"] * options.json, ["mariadb", "postgres"])
+
+
+def _measured(command: Sequence[str], names: Sequence[str]) -> int:
+    """Run a module on each of these databases, or on the DATABASE_URL's; return the worst code."""
+    if url := os.environ.get("DATABASE_URL", ""):
+        return _run_module(command, url)
+    databases = Databases(names)
+    leftovers.sweep()
+    databases.prepare(find_all()[-1:])
     with ExitStack() as stack:
-        if not url:
-            databases = Databases(["mariadb"])
-            leftovers.sweep()
-            databases.prepare(find_all()[-1:])
-            databases.start(stack)
-            if not databases.present:
-                raise Problem(databases.missing["mariadb"])
-            url = databases.url("mariadb", "lq_soak")
-        extra = "postgres" if url.startswith("postgres") else "mysql"
-        program = venvs.ensure(venvs.CHECKOUT / ".venv", find_all()[-1], {extra})
-        command = [str(program), "-m", "tests.soak", "--jobs", str(options.jobs)]
-        environment = {**os.environ, "DATABASE_URL": url}
-        return subprocess.run(
-            tied(command), cwd=venvs.CHECKOUT, env=environment, check=False
-        ).returncode
+        databases.start(stack)
+        for reason in databases.missing.values():
+            raise Problem(reason)
+        return max([_run_module(command, databases.url(name, "lq_measured")) for name in names])
+
+
+def _run_module(command: Sequence[str], url: str) -> int:
+    extra = "postgres" if url.startswith("postgres") else "mysql"
+    program = venvs.ensure(venvs.CHECKOUT / ".venv", find_all()[-1], {extra})
+    environment = {**os.environ, "DATABASE_URL": url}
+    whole = tied([str(program), "-m", *command])
+    return subprocess.run(whole, cwd=venvs.CHECKOUT, env=environment, check=False).returncode
 
 
 def _venv(options: argparse.Namespace) -> int:
