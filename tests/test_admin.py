@@ -21,7 +21,7 @@ from django.test import Client
 from django.urls import path
 
 from django_leasequeue import enqueue, enqueue_many
-from django_leasequeue.admin import JobAdmin, QueueAdmin, actions, display, paging
+from django_leasequeue.admin import JobAdmin, QueueAdmin, actions, display, filters, paging
 from django_leasequeue.admin.lookup import queue_names
 from django_leasequeue.codec import digest_key
 from django_leasequeue.core import operate
@@ -176,6 +176,59 @@ def test_count_ends_at_the_limit(
     assert listed(operator, "p=2") == ids[2:]
     assert operator.get(f"{LIST}?p=3").status_code == 302
     assert listed(operator, f"q={ids[0]}") == ids[:1]
+
+
+@pytest.mark.parametrize("query", ["", "&p=2", "&o=1", "&o=1&p=2", "&all="])
+def test_a_filtered_list_is_found_without_an_order(
+    operator: Client,
+    connection: BaseDatabaseWrapper,
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+) -> None:
+    """A server that has to sort walks all the jobs that the filter leaves out, by their id."""
+    monkeypatch.setattr(JobAdmin, "list_per_page", 2)
+    ids = make(3, status=Status.DEAD)
+    make(2)
+    expected = ids if "o=1" in query else ids[::-1]
+    if "all" not in query:
+        expected = expected[2:] if "p=2" in query else expected[:2]
+    with count_statements(connection) as statements:
+        assert listed(operator, f"status=dead{query}") == expected
+    lists = [sql for sql in statements if re.search("FROM .leasequeue_job. WHERE", sql)]
+    assert len(lists) == 2
+    assert "ORDER BY" not in lists[0] and "LIMIT" in lists[0]
+    assert re.search(r"id. IN \(", lists[1])
+
+
+def test_a_filter_that_nothing_matches_is_asked_once(
+    operator: Client, connection: BaseDatabaseWrapper
+) -> None:
+    make(3)
+    with count_statements(connection) as statements:
+        assert listed(operator, "status=dead") == []
+    assert len([sql for sql in statements if re.search("FROM .leasequeue_job. WHERE", sql)]) == 1
+
+
+@pytest.mark.parametrize("value", ["scheduled", "retrying"])
+def test_later_jobs_are_looked_for_lane_by_lane(
+    operator: Client, connection: BaseDatabaseWrapper, value: str
+) -> None:
+    """The index on the times begins with queue, status and priority."""
+    later = {"available_at": UtcNow() + HOUR, "attempts": int(value == "retrying")}
+    (mail,) = make(queue_name="mail", priority=7, **later)
+    (bulk,) = make(queue_name="bulk", **later)
+    make(queue_name="bulk")
+    for query, expected in (("", [bulk, mail]), ("&queue=mail", [mail]), ("&queue=none", [])):
+        with count_statements(connection) as statements:
+            assert listed(operator, f"status={value}{query}") == expected
+        lists = [sql for sql in statements if re.search("FROM .leasequeue_job. WHERE", sql)]
+        assert all(re.search("priority. (IN|=)", sql) for sql in lists)
+
+
+def test_later_jobs_of_too_many_lanes(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filters, "_MOST_LANES", 1)
+    ids = [make(queue_name=name, available_at=UtcNow() + HOUR)[0] for name in ("a", "b")]
+    assert listed(operator, "status=scheduled") == ids[::-1]
 
 
 def test_no_facets(operator: Client) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.db import connections
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin.display import named
 from django_leasequeue.codec import clean_text
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.dives import queue_names
+from django_leasequeue.core.dives import queue_names, ready_priorities
 from django_leasequeue.models import Job
 from django_leasequeue.querysets import JobQuerySet
 from django_leasequeue.registry import registry
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["JobTypeFilter", "QueueFilter", "StatusFilter"]
 
 _MOST_QUEUES = 20
+#: Ranges of one index in one statement.
+_MOST_LANES = 100
 
 _STATES: dict[str, tuple[_StrOrPromise, Callable[[JobQuerySet], JobQuerySet]]] = {
     "ready": (_("ready, due now"), JobQuerySet.due),
@@ -38,6 +42,8 @@ _STATES: dict[str, tuple[_StrOrPromise, Callable[[JobQuerySet], JobQuerySet]]] =
     "dead": (_("dead"), JobQuerySet.dead),
     "cancelled": (_("cancelled"), lambda jobs: jobs.filter(status=Status.CANCELLED)),
 }
+#: Ready jobs that are not due.
+_LATER = frozenset({"scheduled", "retrying"})
 
 
 class StatusFilter(SimpleListFilter):
@@ -57,7 +63,24 @@ class StatusFilter(SimpleListFilter):
             return queryset
         if value not in _STATES or not isinstance(queryset, JobQuerySet):
             return queryset.none()
+        if value in _LATER:
+            queue = request.GET.get(QueueFilter.parameter_name)
+            queryset = _in_lanes(queryset, None if queue is None else clean_text(queue))
         return _STATES[value][1](queryset)
+
+
+def _in_lanes(jobs: JobQuerySet, queue: str | None) -> JobQuerySet:
+    """Return the same ready jobs lane by lane: only within one are they in order of their times.
+
+    Where there are too many lanes for one statement, all ready jobs are looked through.
+    """
+    connection = connections[jobs.db]
+    names, all_names = ([queue], True) if queue else queue_names(connection, "", _MOST_LANES)
+    levels, all_levels = ready_priorities(connection, names)
+    if not (all_names and all_levels) or sum(map(len, levels.values())) > _MOST_LANES:
+        return jobs
+    lanes = [Q(queue_name=name, priority__in=sorted(levels[name])) for name in names]
+    return jobs.filter(reduce(or_, lanes, Q(pk__in=())))
 
 
 class _NameFilter(SimpleListFilter):

@@ -19,7 +19,7 @@ from django_leasequeue.admin.actions import ReasonForm, cancel_jobs, pause_queue
 from django_leasequeue.admin.filters import JobTypeFilter, QueueFilter, StatusFilter
 from django_leasequeue.admin.lookup import matching_ids
 from django_leasequeue.admin.one_job import JobPages
-from django_leasequeue.admin.paging import CappedPaginator
+from django_leasequeue.admin.paging import CappedChangeList, CappedPaginator
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import Job, JobAttempt, Queue
 from django_leasequeue.registry import registry
@@ -124,6 +124,9 @@ class JobAdmin(JobPages):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         return super().get_queryset(request).defer(*_JSON).annotate(db_now=UtcNow())
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[CappedChangeList]:
+        return CappedChangeList
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

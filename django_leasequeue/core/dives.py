@@ -55,8 +55,9 @@ def _chain(
     """
     chain: list[str] = []
     at, closed = after, False
+    ask_newest_at = int(bool(likely))
     for number in range(_ROUNDS):
-        if number == bool(likely):
+        if number == ask_newest_at:
             likely.update(_newest(connection))
         starts = [at, *sorted(name for name in likely if name > at)[:most]]
         following = dict(zip(starts, _next_names(connection, starts), strict=True))
