@@ -200,6 +200,16 @@ def test_a_filtered_list_is_found_without_an_order(
     assert re.search(r"id. IN \(", lists[1])
 
 
+@pytest.mark.parametrize("query", ["", "status=dead&"])
+def test_all_of_too_many_is_a_page(
+    operator: Client, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(JobAdmin, "list_per_page", 2)
+    monkeypatch.setattr(JobAdmin, "list_max_show_all", 3)
+    ids = make(4, status=Status.DEAD)
+    assert listed(operator, f"{query}all=") == ids[:1:-1]
+
+
 def test_a_filter_that_nothing_matches_is_asked_once(
     operator: Client, connection: BaseDatabaseWrapper
 ) -> None:

@@ -78,6 +78,6 @@ class CappedChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        if not self.multi_page or self.show_all:
+        if not self.multi_page or (self.show_all and self.can_show_all):
             paginator = cast("CappedPaginator", self.paginator)
             self.result_list = paginator.rows(0, self.result_count)

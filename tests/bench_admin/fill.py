@@ -40,7 +40,7 @@ _SHARES = (
 # As decimals: PostgreSQL takes the product of two small integers for another small one.
 _DIGITS = " UNION ALL ".join(f"SELECT CAST({digit} AS DECIMAL(20)) AS d" for digit in range(10))
 _TOKEN = {
-    "mysql": "UNHEX(MD5(CONCAT(id, '-', {})))",
+    "mysql": "UNHEX(LEFT(SHA2(CONCAT(id, '-', {}), 256), 32))",
     "postgresql": "decode(md5(concat(id, '-', {})), 'hex')",
 }
 _ERROR = "ValueError: no such customer\\nTraceback (most recent call last): at the usual place"

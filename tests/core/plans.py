@@ -35,8 +35,13 @@ class Plan:
 
 
 @contextmanager
-def explained(connection: BaseDatabaseWrapper) -> Iterator[list[Plan]]:
-    """Collect the plan of every statement of the queue that this connection sends meanwhile."""
+def explained(
+    connection: BaseDatabaseWrapper, pattern: re.Pattern[str] = _OURS
+) -> Iterator[list[Plan]]:
+    """Collect the plan of every statement of the queue that this connection sends meanwhile.
+
+    Another pattern finds others: its groups are a tag, or none, and the statement's first word.
+    """
     plans: list[Plan] = []
     explain = _EXPLAINERS[connection.vendor]
     if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False):
@@ -44,10 +49,10 @@ def explained(connection: BaseDatabaseWrapper) -> Iterator[list[Plan]]:
             cursor.execute("SET SESSION explain_json_format_version = 1")
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        ours = _OURS.match(sql)
+        ours = pattern.match(sql)
         if not ours or ours[2] not in ("SELECT", "UPDATE", "INSERT") or " VALUES " in sql:
             return execute(sql, params, many, context)
-        plan = Plan(ours[1], sql, None)
+        plan = Plan(ours[1] or "", sql, None)
         plans.append(plan)
         with connection.cursor() as cursor:
             # A token's bytes would break the JSON that MariaDB answers with.
@@ -74,7 +79,7 @@ def _mysql(plan: Plan, cursor: Any, params: Any) -> None:
 
 
 def _postgresql(plan: Plan, cursor: Any, params: Any) -> None:
-    analyze = plan.sql.split("*/ ")[1].startswith("SELECT")  # it has no effect but its locks
+    analyze = plan.sql.split("*/ ")[-1].startswith("SELECT")  # it has no effect but its locks
     options = "ANALYZE, TIMING OFF, FORMAT JSON" if analyze else "FORMAT JSON"
     cursor.execute(f"EXPLAIN ({options}) {plan.sql}", params)
     (found,) = cursor.fetchone()
