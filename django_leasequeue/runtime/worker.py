@@ -64,6 +64,8 @@ __all__ = ["Worker", "WorkerOptions"]
 _LOOK_SECONDS = 0.2
 #: Limits are not looked at more often than this.
 _ENFORCE_SECONDS = 0.02
+#: Then a slot becomes free: for the hooks of the dead, and for what else waits for one.
+_AHEAD_SECONDS = 1.0
 
 _RELEASED = replace(UNSTARTED, reason="Released during shutdown before processing")
 
@@ -125,7 +127,7 @@ class Worker:
         self.parking = Parking(self.queues, parks=parks)
         self.jobs_run = 0
         self._held_up = self._buried = False
-        self._ahead_at = self._enforce_at = 0.0
+        self._ahead_at = self._enforce_at = self._took_at = 0.0
         self._began = self._turned_at = ticks()
         self._has_started = self._has_ended = False
         self._connection: BaseDatabaseWrapper | None = None
@@ -341,6 +343,7 @@ class Worker:
 
     def _take_now(self, room: Capacity) -> float | None:
         """Claim for those who have nothing to run; return what `turn` returns."""
+        self._took_at = ticks()
         skipped = self._buried  # hooks and handlers take turns where both wait
         burial = None if skipped else self.burials.take(self.connection)
         self._buried = burial is not None
@@ -369,7 +372,8 @@ class Worker:
 
     def _take_ahead(self, room: Capacity) -> float:
         """Claim what is to wait, while the crew is busy: it need not wait for the next claim."""
-        if ticks() < self._ahead_at:
+        now = ticks()
+        if now < self._ahead_at or now - self._took_at > _AHEAD_SECONDS:
             return self._idle()
         charges = self._take(room)
         self.outage.over()

@@ -1,0 +1,47 @@
+"""A crew that is never idle: claims ahead must not keep hooks and parked jobs from their turn."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from django_leasequeue.runtime import worker as worker_module
+from django_leasequeue.runtime.crew import Capacity
+from django_leasequeue.runtime.worker import Worker
+
+pytestmark = pytest.mark.usefixtures("queue_db")
+
+
+def test_a_slot_becomes_free_once_a_second(monkeypatch):
+    """Short jobs without end, of which some always wait: after a second no more are claimed.
+
+    What waits for a free slot has its turn then, and claims ahead go on.
+    """
+    worker = Worker(solo=True)
+    crew = SimpleNamespace(capacity=lambda: Capacity(0, 50), charges=["busy"], give=len)
+    claims: list[tuple[float, int]] = []
+    now = 100.0
+
+    def take(room: Capacity) -> list[str]:
+        claims.append((now, room.free))
+        return ["a charge"]
+
+    monkeypatch.setattr(worker_module, "ticks", lambda: now)
+    monkeypatch.setattr(worker, "_take", take)
+    monkeypatch.setattr(worker, "_hand_over", lambda charges: None)
+    try:
+        worker.crew = crew
+        worker._took_at = now
+        for _tenth in range(30):
+            worker._take_in()
+            now += 0.1
+        assert 10 <= len(claims) <= 11
+        crew.capacity = lambda: Capacity(1, 50)
+        worker._take_in()
+        crew.capacity = lambda: Capacity(0, 50)
+        worker._take_in()
+        assert [free for _at, free in claims[-2:]] == [1, 0]
+    finally:
+        crew.close = lambda hard: None
+        worker.close()
