@@ -77,8 +77,15 @@ class Rule:
             raise ScheduleError(f"there is no tick after {moment:%Y-%m-%d}") from None
 
     def from_(self, moment: datetime) -> datetime:
-        """Return the first tick at an aware moment or after it, in UTC."""
-        return self.after(moment - _MICROSECOND)
+        """Return the first tick at an aware moment or after it, in UTC.
+
+        Raises ScheduleError where the calendar begins or ends.
+        """
+        try:
+            before = moment - _MICROSECOND
+        except OverflowError:
+            raise ScheduleError(f"there is no time before {moment:%Y-%m-%d}") from None
+        return self.after(before)
 
     def latest(self, first: datetime, now: datetime) -> datetime:
         """Return the last tick up to `now`, given one of them; takes the same time for any span."""

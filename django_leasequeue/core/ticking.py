@@ -89,11 +89,16 @@ def _due_ids(connection: BaseDatabaseWrapper, declared: Collection[str], after: 
     dialect = dialect_for(connection)
     mine, names = _mine(declared)
     sql = (
-        f"SELECT id FROM leasequeue_schedule{dialect.hint(_INDEX)} WHERE enabled = %s AND "
-        f"(next_tick IS NULL OR next_tick <= {dialect.now}) AND {mine} AND id > %s "
+        f"SELECT id FROM leasequeue_schedule{dialect.hint(_INDEX)} "
+        f"WHERE {_due_now(dialect)} AND {mine} AND id > %s "
         f"ORDER BY id LIMIT {BATCH}"
     )
     return [row[0] for row in ask(connection, tagged("tick", sql), [True, *names, after])]
+
+
+def _due_now(dialect: Dialect) -> str:
+    """Return the condition of a row that ticks or has to be planned; its parameter is True."""
+    return f"enabled = %s AND (next_tick IS NULL OR next_tick <= {dialect.now})"
 
 
 def _mine(declared: Collection[str]) -> tuple[str, list[Any]]:
@@ -146,11 +151,14 @@ def _postpone(
 ) -> list[Ticked]:
     """Put off a row that the database will not have, without reading more of it than names."""
     dialect = dialect_for(connection)
-    names = "SELECT name, job_type, queue_name FROM leasequeue_schedule WHERE id = %s"
-    cursor.execute(tagged("tick", f"{names}{dialect.skip_locked}"), [schedule_id])
+    names = (
+        "SELECT name, job_type, queue_name FROM leasequeue_schedule "
+        f"WHERE id = %s AND {_due_now(dialect)}{dialect.skip_locked}"
+    )
+    cursor.execute(tagged("tick", names), [schedule_id, True])
     found = cursor.fetchall()
     if not found:
-        return []  # somebody is at it
+        return []  # somebody is at it, or has disabled it or moved it on since
     change = f"UPDATE leasequeue_schedule SET next_tick = {dialect.later} WHERE id = %s"
     cursor.execute(tagged("tick", change), [dialect.span(_RETRY), schedule_id])
     return [
@@ -166,8 +174,8 @@ def _lock(
         tagged(
             "tick",
             f"SELECT {dialect.select_time(dialect.now)}, {row_columns(connection)} "
-            "FROM leasequeue_schedule WHERE id = %s AND enabled = %s "
-            f"AND (next_tick IS NULL OR next_tick <= {dialect.now}){dialect.skip_locked}",
+            "FROM leasequeue_schedule "
+            f"WHERE id = %s AND {_due_now(dialect)}{dialect.skip_locked}",
         ),
         [schedule_id, True],
     )

@@ -40,6 +40,8 @@ class Ticking:
         self._names = frozenset(kind.name for kind in self._declared)
         self._synced = False
         self._served = 0
+        self._in_vain: set[int] = set()
+        self._all_in_vain = False
         self._patience = _SHORTEST
         self._due = 0.0
 
@@ -72,8 +74,9 @@ class Ticking:
             taken = self._take(connection, stopping)
             on_ticked(taken)
             left = seconds_to_next(connection, self._names)
-        ended = self._once and not (taken and left is not None and left <= 0)
-        held_up = not taken and left is not None and left <= 0
+        due = left is not None and left <= 0
+        ended = self._once and (not due or self._all_in_vain)
+        held_up = due and not taken
         self._patience = min(_LOOK, 2 * self._patience) if held_up else _SHORTEST
         self._due = float("inf") if ended else ticks() + self._pause(left)
         return any(ticked.job_id is not None for ticked in taken)
@@ -90,16 +93,29 @@ class Ticking:
         """Take what is due, for a bounded time: handlers have to be looked after meanwhile."""
         taken: list[Ticked] = []
         until = ticks() + _PASS
+        self._all_in_vain = True  # until one says otherwise
         for number in due_schedules(connection, self._names, self._served):
             if stopping():
                 break
             self._served = number
             ticked = tick(connection, number)
+            self._note(number, in_vain=not ticked)
             self._log(ticked)
             taken += ticked
             if ticks() > until:
                 break
         return taken
+
+    def _note(self, number: int, *, in_vain: bool) -> None:
+        """Remember what was looked at since a tick was taken: met again, a rival is at the rest.
+
+        Once is no sign of that: a row that is only planned takes no tick, and is due no more.
+        """
+        self._all_in_vain = in_vain and number in self._in_vain
+        if in_vain:
+            self._in_vain.add(number)
+        else:
+            self._in_vain.clear()
 
     def _pause(self, left: float | None) -> float:
         return _LOOK if left is None else max(self._patience, min(_LOOK, left))

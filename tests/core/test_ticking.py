@@ -281,7 +281,10 @@ def test_rows_of_plain_sql_are_planned_first(connection, clock):
 
 @pytest.mark.parametrize(
     "spoiled",
-    [{"cron": "x"}, {"every": -1}, {"timezone": "Mars"}, {"payload": [1]}, {"last_tick": FAR}],
+    [
+        *({"cron": "x"}, {"every": -1}, {"timezone": "Mars"}, {"payload": [1]}),
+        *({"last_tick": FAR}, {"next_tick": datetime.min.replace(tzinfo=UTC)}),
+    ],
 )
 def test_a_row_that_cannot_tick_is_reported_and_looked_at_later(connection, clock, spoiled):
     add_schedule("a", "some.type", every=60)
@@ -410,6 +413,26 @@ def test_a_row_that_the_database_refuses_and_a_rival_holds_is_left(connection, c
         assert tick(connection, schedule.pk) == []
     run(rival, "ROLLBACK")
     assert left(connection) <= 0
+
+
+@pytest.mark.parametrize("mended", [{"enabled": False, "next_tick": None}, {"next_tick": FAR}])
+def test_a_row_that_the_database_refused_and_somebody_mended_is_left(connection, clock, mended):
+    schedule = add_schedule("a", "some.type", every=60)
+    clock.advance(60)
+    found = []
+
+    def interfere(execute, sql, params, many, context):
+        if "INSERT INTO leasequeue_job" in sql:
+            raise DataError("hunter2")
+        result = execute(sql, params, many, context)
+        if sql == "ROLLBACK":
+            Schedule.objects.update(**mended)
+            found.extend(Schedule.objects.values_list("enabled", "next_tick"))
+        return result
+
+    with connection.execute_wrapper(interfere):
+        assert tick(connection, schedule.pk) == []
+    assert [*Schedule.objects.values_list("enabled", "next_tick")] == found
 
 
 def test_all_have_their_turn_however_many_there_are(connection, clock):

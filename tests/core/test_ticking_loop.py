@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from django_leasequeue import add_schedule, job
+from django_leasequeue.core.ticking import BATCH
 from django_leasequeue.models import Job, Schedule
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime import ticking
@@ -81,6 +82,33 @@ def test_a_draining_worker_has_taken_all_that_was_due(connection, clock):
     assert Job.objects.count() == 25
     clock.advance(10)
     assert not loop.run_if_due(connection, lambda: False, lambda taken: None)
+
+
+def test_a_draining_worker_plans_a_hundred_rows_and_takes_what_is_behind_them(connection, clock):
+    for number in range(BATCH + 1):
+        Schedule.objects.create(name=f"plain sql {number}", job_type="t", every=86_400)
+    add_schedule("due", "t", every=60)
+    clock.advance(60)
+    loop = Ticking("w", database="default", once=True)
+    while not loop.over:
+        run_pass(loop, connection)
+    assert [*Job.objects.values_list("schedule", flat=True)] == ["due"]
+    assert not Schedule.objects.filter(next_tick=None).exists()
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+def test_a_draining_worker_leaves_a_tick_to_the_rival_that_is_at_it(connection, session, clock):
+    add_schedule("held", "t", every=60)
+    clock.advance(61)
+    loop = Ticking("w", database="default", once=True)
+    with session().cursor() as rival:
+        rival.execute("BEGIN")
+        rival.execute("SELECT id FROM leasequeue_schedule WHERE name = 'held' FOR UPDATE")
+        for _ in range(2):
+            assert not loop.over
+            run_pass(loop, connection)
+        rival.execute("ROLLBACK")
+    assert loop.over
 
 
 def test_an_operator_s_schedule_of_a_declared_name_is_told_of(connection, clock, caplog):

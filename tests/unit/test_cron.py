@@ -203,6 +203,28 @@ RULES = st.one_of(
 )
 
 
+#: Zones of whole hours, as far back as they were set by today's kind of rules.
+AGREED = st.sampled_from([NEW_YORK, BELGRADE, "UTC"])
+CHANGES = [
+    datetime.fromisoformat(days[zone]).replace(tzinfo=ZoneInfo(zone))
+    for days in (SPRING, AUTUMN)
+    for zone in (NEW_YORK, BELGRADE)
+]
+NEAR_A_CHANGE = st.builds(
+    lambda change, seconds: (change + timedelta(seconds=seconds)).astimezone(UTC),
+    st.sampled_from(CHANGES),
+    st.floats(0, 86_400),
+)
+
+
+@given(CRONS, AGREED, st.one_of(NEAR_A_CHANGE, MOMENTS.filter(lambda moment: moment.year > 1987)))
+def test_any_expression_agrees_with_cronsim(cron, zone, moment):
+    """Asked from a day before: cronsim itself forgets, in a repeated hour, what it has met."""
+    before = (moment - timedelta(days=1)).astimezone(ZoneInfo(zone))
+    met = (tick.astimezone(UTC) for tick in CronSim(cron, before))
+    assert Rule.of(cron=cron, timezone=zone).after(moment) == next(t for t in met if t > moment)
+
+
 @given(RULES, MOMENTS)
 def test_the_next_tick_is_later_and_on_the_grid(rule, moment):
     tick = rule.after(moment)
