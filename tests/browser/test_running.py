@@ -8,14 +8,17 @@ from tests.waiting import wait_until
 
 
 def test_pause_and_resume(site, worker_process):
-    enqueue("proc.note")
-    worker = worker_process()
-    worker.wait_event("job_completed")
+    held = enqueue("proc.note", queue="bulletins").id
     site.open("queue/")
     ask(site, "Pause", "the mail server is down")
     site.reads("the mail server is down")
     assert Queue.objects.get().paused_at is not None
-    held = enqueue("proc.note").id
+    other = enqueue("proc.note").id
+    # In this order a worker that knew of no pause would have begun with the held job.
+    worker = worker_process("--queues", "bulletins,default")
+    worker.wait_event("job_completed", job_id=other)
+    assert Job.objects.get(pk=held).status == "ready"
+    assert worker.named("job_claimed", job_id=held) == []
     site.open("queue/")
     site.picture("queues")
     ask(site, "Resume", "")

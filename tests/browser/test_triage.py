@@ -8,6 +8,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import BulkRun, Job
 from tests.core.bulk import bury
 
@@ -79,6 +80,34 @@ def test_a_double_click_and_the_way_back_requeue_once(site):
     assert Counter(Job.objects.values_list("status", flat=True)) == {"ready": 30}
 
 
+def test_what_two_tabs_show_is_requeued_once(site):
+    """Even when the jobs have run, and died, before the second tab sends what it shows."""
+    ids = bury(3, "proc.note", fingerprint=A, claims=1)
+    site.open("deadgroup/requeue/confirm/")
+    site.fill("#id_reason", "the first tab")
+    first = site.driver.current_window_handle
+    site.driver.switch_to.new_window("tab")
+    site.open(f"job/{ids[0]}/change/")
+    site.fill("#id_act_reason", "the job's own page")
+    second = site.driver.current_window_handle
+    site.driver.switch_to.new_window("tab")
+    site.open("deadgroup/requeue/confirm/")
+    confirm(site, "the third tab")
+    site.wait(lambda: site.one("#run-changed").text == "3", "the run's end")
+    again = {"status": "dead", "claims": 2, "finished_at": UtcNow()}
+    assert Job.objects.filter(status="ready").update(**again) == 3
+    site.driver.close()
+    site.driver.switch_to.window(second)
+    site.one("#requeue-job").click()
+    site.reads("It has run again since the page was shown")
+    site.driver.close()
+    site.driver.switch_to.window(first)
+    site.one("#confirm").click()
+    site.reads("Nothing was started: root had confirmed the same")
+    assert BulkRun.objects.get().changed == 3
+    assert sum(dead().values()) == 3
+
+
 def test_a_payload_is_mended_and_requeued(site):
     (job_id,) = bury(1, "proc.note", payload={"text": "wrong"})
     site.open(f"job/{job_id}/change/")
@@ -109,15 +138,28 @@ def test_by_keyboard_alone(site):
     assert set(Job.objects.values_list("status", flat=True)) == {"ready"}
 
 
+#: Whether the element looks otherwise with the focus than without; that it has it is no answer.
+SEEN = """
+const one = arguments[0];
+const names = ["outlineStyle", "outlineWidth", "boxShadow", "borderTopColor", "backgroundColor",
+               "color", "textDecorationLine"];
+one.getAnimations().forEach((change) => change.finish());
+const look = () => names.map((name) => getComputedStyle(one)[name]).join();
+one.style.transition = "none";
+const focused = look();
+one.blur();
+const blurred = look();
+one.focus({ focusVisible: true });
+return focused !== blurred;
+"""
+
+
 def tab_to(site, selector: str):
     """Press Tab until the element has the focus, which has to be seen; return it."""
     for _ in range(80):
         ActionChains(site.driver).send_keys(Keys.TAB).perform()
         focused = site.driver.switch_to.active_element
         if focused == site.one(selector):
-            seen = "return getComputedStyle(arguments[0]).outlineStyle !== 'none' || "
-            seen += "getComputedStyle(arguments[0]).boxShadow !== 'none' || "
-            seen += "arguments[0].matches(':focus-visible')"
-            assert site.script(seen, focused)
+            assert site.script(SEEN, focused), f"nothing shows that {selector} has the focus"
             return focused
     pytest.fail(f"no way to {selector} by Tab")
