@@ -8,6 +8,7 @@ in the table, and ticks no more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError
@@ -15,9 +16,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.dialect import dialect_for
-from django_leasequeue.core.periodic import database_now, next_tick, quoted
+from django_leasequeue.core.periodic import MISSED, database_now, next_tick, quoted
 from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 from django_leasequeue.declaration import Declaration
+from django_leasequeue.grid import Rule
 
 __all__ = ["Synced", "sync_declared"]
 
@@ -26,22 +28,27 @@ _COLUMNS = ("job_type", "payload_version", "queue_name", "priority", "key", "cat
 
 
 class Synced(NamedTuple):
-    """The names of schedules that were not yet as declared, and of those that operators have."""
+    """The names of schedules by what became of them; all others were as declared already.
+
+    `changed` is written now, `pending` has to be tried again, `kept` is an operator's.
+    """
 
     changed: list[str]
+    pending: list[str]
     kept: list[str]
 
 
 def sync_declared(connection: BaseDatabaseWrapper, declared: Sequence[Declaration]) -> Synced:
     """Insert or update the schedules of these types; return what was not yet as declared.
 
-    Call it until nothing is `changed`: it waits for no lock, so a row that somebody holds is left
-    as it is. A new one and one whose rule changed tick next on their grid, never at once. One of
-    the same name that an operator has made is the operator's, and `kept`. Raises what the database
-    raises: it may be called again.
+    Waits for no lock: a row that somebody holds is `pending`, as is one whose COMMIT's answer was
+    lost. Call it again for those alone, or two versions that start together would write each
+    other's declarations for as long as both do. A new one and one whose rule changed tick next on
+    their grid, never at once. One of the same name that an operator has made is the operator's,
+    and `kept`. Raises what the database raises: it may be called again.
     """
     if not declared:
-        return Synced([], [])
+        return Synced([], [], [])
     names = sorted(kind.name for kind in declared)
     sql = (
         f"SELECT name, declared_in_code, {quoted(connection, _COLUMNS)} FROM leasequeue_schedule "
@@ -50,16 +57,16 @@ def sync_declared(connection: BaseDatabaseWrapper, declared: Sequence[Declaratio
     known = {
         name: (bool(ours), row) for name, ours, *row in ask(connection, tagged("tick", sql), names)
     }
-    changed, kept = [], []
+    synced = Synced([], [], [])
     for kind in sorted(declared, key=lambda kind: kind.name):
         wanted = _wanted(kind)
         ours, row = known.get(kind.name, (True, None))
         if not ours:
-            kept.append(kind.name)
+            synced.kept.append(kind.name)
         elif row != list(wanted.values()):
-            _write(connection, kind, wanted, new=row is None)
-            changed.append(kind.name)
-    return Synced(changed, kept)
+            written = _write(connection, kind, wanted, new=row is None)
+            (synced.changed if written else synced.pending).append(kind.name)
+    return synced
 
 
 def _wanted(kind: Declaration) -> dict[str, Any]:
@@ -80,17 +87,19 @@ def _wanted(kind: Declaration) -> dict[str, Any]:
 
 def _write(
     connection: BaseDatabaseWrapper, kind: Declaration, wanted: dict[str, Any], *, new: bool
-) -> None:
+) -> bool:
+    """Write a declaration; tell whether that is known to be done."""
     try:
-        run(
+        return run(
             connection,
             lambda cursor: (_insert if new else _update)(connection, cursor, kind, wanted),
         )
     except CommitUnknown:
-        return  # written or not: the next call sees which
+        return False
     except IntegrityError as error:
         if not dialect_for(connection).is_duplicate(error):
-            raise  # else another worker that starts has just done it
+            raise
+        return False  # another worker that starts has just done it
 
 
 def _insert(
@@ -98,7 +107,7 @@ def _insert(
     cursor: CursorWrapper,
     kind: Declaration,
     wanted: dict[str, Any],
-) -> None:
+) -> bool:
     dialect, rule = dialect_for(connection), kind.rule
     assert rule is not None  # noqa: S101  (as above)
     following = next_tick(rule, database_now(connection), None)
@@ -111,6 +120,7 @@ def _insert(
         ),
         [kind.name, True, dialect.time_param(following), *wanted.values()],
     )
+    return True
 
 
 def _update(
@@ -118,29 +128,36 @@ def _update(
     cursor: CursorWrapper,
     kind: Declaration,
     wanted: dict[str, Any],
-) -> None:
-    """Write what the code says; with another rule, the next tick is planned afresh."""
+) -> bool:
+    """Write what the code says; with another rule, the next tick is planned afresh.
+
+    Except one that is due, and on the new grid too: a deploy at that moment must not drop it.
+    """
     dialect, rule = dialect_for(connection), kind.rule
     assert rule is not None  # noqa: S101  (as above)
     cursor.execute(
         tagged(
             "tick",
-            f"SELECT {', '.join(_RULE)}, {dialect.select_time('last_tick')} "
+            f"SELECT {', '.join(_RULE)}, {dialect.select_time('last_tick')}, "
+            f"{dialect.select_time('next_tick')} "
             f"FROM leasequeue_schedule WHERE name = %s{dialect.skip_locked}",
         ),
         [kind.name],
     )
     found = cursor.fetchone()
     if found is None:
-        return  # deleted meanwhile, or locked: the next call meets it again
+        return False  # deleted meanwhile, or locked
     changes, params = (
         [f"{quoted(connection, [name])} = %s" for name in wanted],
         list(wanted.values()),
     )
-    if tuple(found[:-1]) != (rule.cron, rule.every, rule.timezone):
+    *old, last, due = found
+    now = database_now(connection)
+    if tuple(old) != (rule.cron, rule.every, rule.timezone) and not (
+        _stands(rule, dialect.as_utc(due), now)
+    ):
         changes.append("next_tick = %s")
-        following = next_tick(rule, database_now(connection), dialect.as_utc(found[-1]))
-        params.append(dialect.time_param(following))
+        params.append(dialect.time_param(next_tick(rule, now, dialect.as_utc(last))))
     cursor.execute(
         tagged(
             "tick",
@@ -149,3 +166,11 @@ def _update(
         ),
         [*params, kind.name, True],
     )
+    return True
+
+
+def _stands(rule: Rule, due: datetime | None, now: datetime) -> bool:
+    """Tell whether a tick that was planned by another rule is due, not missed, and one of this."""
+    if due is None or not 0 <= (now - due).total_seconds() <= MISSED:
+        return False
+    return rule.from_(due) == due

@@ -20,7 +20,11 @@ from django_leasequeue.exceptions import ScheduleError
 from django_leasequeue.grid import Rule
 from django_leasequeue.registry import registry
 
-__all__ = ["Row", "database_now", "job_of", "next_tick", "quoted", "row_columns"]
+__all__ = ["MISSED", "Row", "database_now", "job_of", "next_tick", "quoted", "row_columns"]
+
+
+#: A tick is missed when it is later than this, in seconds: a restart or a change-over misses none.
+MISSED = 120.0
 
 
 class Row(NamedTuple):

@@ -110,6 +110,8 @@ def edit_schedule(name: str, *, using: str | None = None, **changes: Any) -> Sch
             if changes.get(one):
                 given[other] = None
         values = checked_schedule({**given, **changes})
+        if (values["job_type"], values["payload"]) == (schedule.job_type, schedule.payload):
+            del values["payload_version"]  # an old payload stays one, to be upcast
         if schedule.enabled:
             values["next_tick"] = _following(connection, schedule, _rule(values))
         _update(connection, schedule, values)

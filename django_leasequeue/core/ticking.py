@@ -7,32 +7,43 @@ unique even after its job was pruned. All times are the database's.
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import DataError, IntegrityError
+from django.db import DataError, IntegrityError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.dialect import Dialect, Trouble, dialect_for, trouble
 from django_leasequeue.core.insert import insert_one
-from django_leasequeue.core.periodic import Row, job_of, next_tick, row_columns
+from django_leasequeue.core.periodic import MISSED, Row, job_of, next_tick, row_columns
 from django_leasequeue.core.request import Request
 from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 from django_leasequeue.exceptions import RejectedJob, ScheduleError
 from django_leasequeue.grid import Rule
 
-__all__ = ["AT_ONCE", "BATCH", "MISSED", "Ticked", "due_schedules", "seconds_to_next", "tick"]
+__all__ = [
+    "AT_ONCE",
+    "BATCH",
+    "MISSED",
+    "KeyAwaited",
+    "Ticked",
+    "due_schedules",
+    "seconds_to_next",
+    "tick",
+]
 
 #: Schedules of one look.
 BATCH = 100
 #: Ticks of one transaction, each two statements: also over a slow line it is soon committed.
 AT_ONCE = 10
-#: A tick is missed when it is later than this, in seconds: a restart or a change-over misses none.
-MISSED = 120.0
 #: A row that cannot tick is looked at again after so many seconds.
 _RETRY = 60.0
 _INDEX = "leasequeue_schedule_next"
+
+
+class KeyAwaited(Exception):
+    """A tick's job could not be inserted yet: somebody's open transaction holds its key."""
 
 
 class Ticked(NamedTuple):
@@ -112,13 +123,19 @@ def tick(connection: BaseDatabaseWrapper, schedule_id: int) -> list[Ticked]:
     """Take what is due of one schedule, and enqueue the jobs, in one transaction.
 
     Returns nothing when another worker is at it or was, or when the row had to be planned only.
-    A row that cannot tick is put off for a minute, and the reason returned. Waits for no lock of a
-    schedule.
+    Of a row that cannot tick the reason is returned: what this process cannot make a job of is
+    left as it is, for a host without time zones, say, must not keep others from it; what the
+    database refuses is put off for a minute. Waits for no lock of a schedule. Raises KeyAwaited
+    when a transaction that has not ended has taken the schedule's key.
     """
     try:
         return run(connection, lambda cursor: _tick(connection, cursor, schedule_id))
     except CommitUnknown:
         return []  # taken or still due: the next pass sees which
+    except OperationalError as error:
+        if trouble(connection, error) is Trouble.REPEAT:
+            raise KeyAwaited from error
+        raise
     except (DataError, IntegrityError) as error:
         # The row's fault: all workers would meet it, and none would get any further.
         said = type(error).__name__
@@ -136,7 +153,6 @@ def _tick(connection: BaseDatabaseWrapper, cursor: CursorWrapper, schedule_id: i
         ticks, following = _due(rule, row, now)
         jobs = [job_of(row, moment) for moment in ticks]
     except (ScheduleError, RejectedJob) as error:
-        _move(dialect, cursor, row, [], now + timedelta(seconds=_RETRY))
         return [_ticked(row, None, now, None, str(error))]
     if not _move(dialect, cursor, row, ticks, following):
         return []

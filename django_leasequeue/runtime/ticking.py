@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.declared import sync_declared
-from django_leasequeue.core.ticking import Ticked, due_schedules, seconds_to_next, tick
+from django_leasequeue.core.ticking import KeyAwaited, Ticked, due_schedules, seconds_to_next, tick
 from django_leasequeue.events import log_event
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.clock import ticks
@@ -22,6 +22,10 @@ _LOOK = 1.0
 _SHORTEST = 0.01
 #: What is due after so many seconds of one pass waits for the next.
 _PASS = 0.2
+#: Seconds before this worker looks again at a row that cannot tick, and one whose key is taken by
+#: a transaction that has not ended: the insert has waited for it already.
+_RETRY = 60.0
+_AWAIT = 10.0
 
 
 class Ticking:
@@ -40,6 +44,7 @@ class Ticking:
         self._names = frozenset(kind.name for kind in self._declared)
         self._synced = False
         self._served = 0
+        self._later: dict[int, float] = {}
         self._in_vain: set[int] = set()
         self._all_in_vain = False
         self._patience = _SHORTEST
@@ -83,8 +88,9 @@ class Ticking:
 
     def _sync(self, connection: BaseDatabaseWrapper) -> None:
         synced = sync_declared(connection, self._declared)
-        self._synced = not synced.changed
-        for name in synced.kept if self._synced else ():
+        self._declared = [kind for kind in self._declared if kind.name in synced.pending]
+        self._synced = not synced.pending
+        for name in synced.kept:
             log_event(
                 "schedule_not_declared", level=logging.WARNING, worker=self._worker, schedule=name
             )
@@ -98,13 +104,28 @@ class Ticking:
             if stopping():
                 break
             self._served = number
-            ticked = tick(connection, number)
+            ticked = self._tick(connection, number)
             self._note(number, in_vain=not ticked)
             self._log(ticked)
             taken += ticked
             if ticks() > until:
                 break
         return taken
+
+    def _tick(self, connection: BaseDatabaseWrapper, number: int) -> list[Ticked]:
+        """Tick one, unless it is put off here: what cannot tick now would fill every pass."""
+        if ticks() < self._later.get(number, 0.0):
+            return []
+        self._later.pop(number, None)
+        try:
+            ticked = tick(connection, number)
+        except KeyAwaited:
+            log_event("schedule_awaits_key", level=logging.DEBUG, worker=self._worker)
+            self._later[number] = ticks() + _AWAIT
+            return []
+        if any(one.error for one in ticked):
+            self._later[number] = ticks() + _RETRY
+        return ticked
 
     def _note(self, number: int, *, in_vain: bool) -> None:
         """Remember what was looked at since a tick was taken: met again, a rival is at the rest.

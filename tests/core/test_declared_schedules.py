@@ -129,9 +129,20 @@ def test_a_start_alone_loses_no_missed_tick(connection, clock):
     assert len(due_schedules(connection, {"sweep"})) == 1
 
 
+def test_a_due_tick_of_both_rules_is_not_dropped_by_a_deploy(connection, clock):
+    sync_declared(connection, [kind(every=120)])
+    due = row().next_tick
+    clock.move_to(due + timedelta(seconds=1))
+    sync_declared(connection, [kind(every=60)])
+    assert row().next_tick == due
+    clock.move_to(due + timedelta(seconds=121))
+    sync_declared(connection, [kind(every=30)])
+    assert row().next_tick > clock.now
+
+
 def test_an_operator_s_schedule_of_that_name_is_left_alone(connection, clock):
     add_schedule("sweep", "other.type", every=90)
-    assert sync_declared(connection, [kind(every=60)]) == ([], ["sweep"])
+    assert sync_declared(connection, [kind(every=60)]) == ([], [], ["sweep"])
     assert (row().job_type, row().every) == ("other.type", 90)
 
 
@@ -165,7 +176,7 @@ def test_a_row_that_somebody_holds_is_left_and_met_again(connection, session):
     with session().cursor() as rival:
         rival.execute("BEGIN")
         rival.execute("SELECT id FROM leasequeue_schedule WHERE name = 'sweep' FOR UPDATE")
-        assert sync_declared(connection, [kind(every=30)]).changed == ["sweep"]
+        assert sync_declared(connection, [kind(every=30)]) == ([], ["sweep"], [])
         assert row().every == 60
         rival.execute("ROLLBACK")
     assert sync_declared(connection, [kind(every=30)]).changed == ["sweep"]

@@ -128,6 +128,17 @@ def test_an_edit_changes_what_it_names(clock):
     assert (row().cron, row().every) == ("", 60)
 
 
+def test_an_edit_of_something_else_leaves_the_payload_s_version(clock, declare):
+    declare("versioned", version=3, upcast=lambda payload, version: payload)(lambda n: None)
+    add_schedule("a", "versioned", {"n": 1}, every=60)
+    Schedule.objects.update(payload_version=1)
+    edit_schedule("a", priority=5)
+    edit_schedule("a", payload={"n": 1})
+    assert row().payload_version == 1
+    edit_schedule("a", payload={"n": 2})
+    assert row().payload_version == 3
+
+
 def test_an_edit_of_a_disabled_schedule_leaves_it_disabled(clock):
     add_schedule("a", "some.type", every=60, enabled=False)
     edit_schedule("a", every=30)

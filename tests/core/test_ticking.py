@@ -286,7 +286,7 @@ def test_rows_of_plain_sql_are_planned_first(connection, clock):
         *({"last_tick": FAR}, {"next_tick": datetime.min.replace(tzinfo=UTC)}),
     ],
 )
-def test_a_row_that_cannot_tick_is_reported_and_looked_at_later(connection, clock, spoiled):
+def test_a_row_that_cannot_tick_is_reported_and_left(connection, clock, spoiled):
     add_schedule("a", "some.type", every=60)
     add_schedule("b", "some.type", every=60)
     Schedule.objects.filter(name="a").update(**spoiled)
@@ -296,7 +296,7 @@ def test_a_row_that_cannot_tick_is_reported_and_looked_at_later(connection, cloc
         ("a", True, False),
         ("b", False, True),
     }
-    assert 0 < left(connection) <= 60
+    assert left(connection) <= 0, "another worker may know better: it is left as it is"
 
 
 def test_what_other_code_declares_is_not_ticked(connection, clock):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from django_leasequeue import add_schedule, job
+from django_leasequeue.codec import digest_key
+from django_leasequeue.core.periodic import Row
 from django_leasequeue.core.ticking import BATCH
+from django_leasequeue.exceptions import ScheduleError
+from django_leasequeue.grid import Rule
 from django_leasequeue.models import Job, Schedule
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime import ticking
@@ -21,9 +25,9 @@ def clock(connection):
         yield stopped
 
 
-def run_pass(loop, connection):
+def run_pass(loop, connection, on_ticked=lambda taken: None):
     loop._due = 0.0
-    return loop.run_if_due(connection, lambda: False, lambda taken: None)
+    return loop.run_if_due(connection, lambda: False, on_ticked)
 
 
 def test_one_with_a_day_to_catch_up_keeps_no_other_from_its_turn(connection, clock, monkeypatch):
@@ -125,3 +129,55 @@ def test_an_operator_s_schedule_of_a_declared_name_is_told_of(connection, clock,
         registry.remove("sweep")
     told = [record.fields for record in caplog.records if record.msg == "schedule_not_declared"]
     assert told == [{"worker": "w", "schedule": "sweep"}]
+
+
+def test_a_row_that_cannot_tick_here_is_told_of_once_a_minute(connection, clock, monkeypatch):
+    """A host without that zone: another worker ticks on time, and the others are not held up."""
+    add_schedule("zoned", "t", cron="* * * * *", timezone="Europe/Belgrade")
+    add_schedule("plain", "t", every=60)
+    clock.advance(60)
+    here, there = Ticking("here", database="default"), Ticking("there", database="default")
+    told = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Row, "rule", property(without_zones))
+        for _ in range(3):
+            run_pass(here, connection, told.extend)
+    assert [one.schedule for one in told if one.error] == ["zoned"]
+    assert {*Job.objects.values_list("schedule", flat=True)} == {"plain"}
+    run_pass(there, connection)
+    assert {*Job.objects.values_list("schedule", flat=True)} == {"plain", "zoned"}
+
+
+def without_zones(row):
+    if row.timezone != "UTC":
+        raise ScheduleError("no such zone here")
+    return Rule.of(cron=row.cron, every=row.every, timezone=row.timezone)
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+def test_a_key_that_an_open_transaction_holds_is_awaited_elsewhere(connection, session, clock):
+    add_schedule("keyed", "t", every=60, key="one")
+    add_schedule("plain", "t", every=60)
+    clock.advance(60)
+    rival = session()
+    with rival.cursor() as cursor:
+        cursor.execute("BEGIN")
+        key = digest_key("schedule one")
+        cursor.execute(
+            "INSERT INTO leasequeue_job (queue_name, job_type, payload, idempotency_key, live_key)"
+            " VALUES ('default', 't', '{}', %s, %s)",
+            ["f" * 64, key],
+        )
+        limits = {"postgresql": "lock_timeout = '100ms'"}
+        setting = limits.get(connection.vendor, "innodb_lock_wait_timeout = 1")
+        with connection.cursor() as own:
+            own.execute(f"SET {setting}")
+        loop = Ticking("w", database="default")
+        for _ in range(2):
+            run_pass(loop, connection)
+        assert {*Job.objects.values_list("schedule", flat=True)} == {"plain"}
+        cursor.execute("ROLLBACK")
+    connection.close()
+    loop._later.clear()
+    run_pass(loop, connection)
+    assert {*Job.objects.values_list("schedule", flat=True)} == {"plain", "keyed"}

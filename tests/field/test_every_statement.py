@@ -207,7 +207,7 @@ def declaring(now: Round) -> Act:
 
     def act() -> None:
         known = [changed, replace(changed, name=new)]
-        wait_until(lambda: not sync_declared(now.connection, known).changed)
+        wait_until(lambda: not sync_declared(now.connection, known).pending)
 
     def check() -> None:
         rows = Schedule.objects.filter(name__in=(now.queue, new))
