@@ -16,6 +16,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import Client
 from django.urls import path
+from django.utils import timezone
 
 from django_leasequeue import enqueue, job
 from django_leasequeue.admin import BulkRunAdmin, DeadGroupAdmin, JobAdmin
@@ -147,6 +148,21 @@ def test_what_was_not_looked_at_is_said(operator: Client, monkeypatch: pytest.Mo
     page = text(operator.get(DEAD))
     assert "3 dead letters+" in page and "there are older ones" in page
     assert "raise the number" in text(operator.get(f"{DEAD}requeue/confirm/"))
+
+
+@pytest.mark.parametrize(("most", "changed"), [("", 3), ("5", 5)])
+def test_what_was_not_looked_at_is_left_alone(
+    operator: Client, monkeypatch: pytest.MonkeyPatch, most: str, changed: int
+) -> None:
+    """A run goes by type: it would begin with the old ones. Asked for, they are meant as well."""
+    monkeypatch.setattr(dead_letters.newest, "__defaults__", (3,))
+    old = bury(2, "a.charge", finished_at=timezone.now() - timedelta(days=3))
+    shown_jobs = bury(3, "z.send")
+    confirm(operator, "", **({"most": most} if most else {}))
+    run = BulkRun.objects.get()
+    assert (run.state, run.changed) == ("finished", changed)
+    assert statuses(shown_jobs) == ["ready"] * 3
+    assert statuses(old) == (["ready"] * 2 if most else ["dead"] * 2)
 
 
 def test_a_groups_page_lists_its_jobs(operator: Client, connection: BaseDatabaseWrapper) -> None:

@@ -59,6 +59,8 @@ class BulkStart(OperatorAdmin[DeadGroup]):
         form.initial = {
             "shown_at": look.now.isoformat(),
             "most": len(look.letters) or 1,
+            "shown": len(look.letters),
+            "oldest": look.oldest.isoformat() if look.oldest else "",
             "token": next_token(self._connection(), operation, *wanted),
             "without": ",".join(look.without),
         }
@@ -98,13 +100,18 @@ class BulkStart(OperatorAdmin[DeadGroup]):
         shown_at: datetime,
         form: RunForm,
     ) -> HttpResponse:
-        """Start what was confirmed: what was snoozed then, or is now, is left out."""
+        """Start what was confirmed: what was snoozed then, or is now, is left out.
+
+        So is what is older than all that was looked at: a run goes by type and id, and would
+        else begin with jobs that nobody was shown.
+        """
         data = form.cleaned_data
         now = read_now(self._connection())
         without = {*asleep(self._connection(), wanted, now)}
         without |= set(filter(None, data["without"].split(",")))
         try:
-            chosen = wanted.job_filter(died_before=shown_at, without=without)
+            oldest = moment_of(data["oldest"]) if data["most"] <= data["shown"] else None
+            chosen = wanted.job_filter(died_after=oldest, died_before=shown_at, without=without)
         except LeaseQueueError as error:
             messages.error(request, gettext("Nothing was started: %s.") % error)
             return HttpResponseRedirect(url_of(self, "deadgroup_changelist"))

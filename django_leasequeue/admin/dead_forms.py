@@ -19,6 +19,9 @@ class RunForm(forms.Form):
 
     #: The database's time when the jobs were counted, and what was counted.
     shown_at = forms.CharField(widget=forms.HiddenInput)
+    #: How many were counted, and how far back; nothing older is meant unless more are asked for.
+    shown = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+    oldest = forms.CharField(widget=forms.HiddenInput, required=False)
     #: What tells this confirmation from any that was sent before.
     token = forms.CharField(widget=forms.HiddenInput, max_length=64)
     #: The fingerprints of the groups that were snoozed.

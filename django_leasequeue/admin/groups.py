@@ -41,13 +41,18 @@ class Wanted(NamedTuple):
         )
 
     def job_filter(
-        self, *, died_before: datetime | None = None, without: Iterable[str] = ()
+        self,
+        *,
+        died_after: datetime | None = None,
+        died_before: datetime | None = None,
+        without: Iterable[str] = (),
     ) -> JobFilter:
         """Return the same for a bulk run; raises LeaseQueueError for what no job can have."""
         return JobFilter(
             self.queue,
             self.job_type,
             fingerprint=self.fingerprint,
+            died_after=died_after,
             died_before=died_before,
             without=without,
         )
@@ -83,6 +88,11 @@ class Group:
         return self.letters[0].died_at if self.letters else None
 
 
+def _oldest(letters: Iterable[DeadLetter]) -> datetime | None:
+    """Return how far back a look at the newest has come: pending burials are seen at any age."""
+    return min((one.died_at for one in letters if one.died_at and not one.pending), default=None)
+
+
 @dataclass(frozen=True)
 class Look:
     """What one look at the newest dead letters has shown; not `whole`: there are older ones."""
@@ -93,6 +103,8 @@ class Look:
     #: Of snoozed groups, and not among `letters`; and the fingerprints of all such groups.
     asleep: Sequence[DeadLetter] = ()
     without: Sequence[str] = ()
+    #: Whatever died before this was not looked at; None when all were.
+    oldest: datetime | None = None
 
     @classmethod
     def at(cls, connection: BaseDatabaseWrapper, wanted: Wanted) -> Look:
@@ -107,6 +119,7 @@ class Look:
             whole,
             [one for one in found if one.fingerprint in without],
             sorted(without),
+            oldest=None if whole else _oldest(letters),
         )
 
     @property

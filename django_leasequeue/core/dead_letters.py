@@ -22,13 +22,17 @@ _RECOVER = "leasequeue_job_recover"
 
 
 class DeadLetter(NamedTuple):
-    """What groups a dead letter; `died_at` is None for one that plain SQL has made."""
+    """What groups a dead letter; `died_at` is None for one that plain SQL has made.
+
+    `pending`: its burial is still to come.
+    """
 
     id: int
     job_type: str
     queue: str
     fingerprint: str
     died_at: datetime | None
+    pending: bool = False
 
 
 def newest(connection: BaseDatabaseWrapper, most: int = MOST_DEAD) -> tuple[list[DeadLetter], bool]:
@@ -40,7 +44,7 @@ def newest(connection: BaseDatabaseWrapper, most: int = MOST_DEAD) -> tuple[list
     died = dialect.select_moment("finished_at")
     sql = (
         "SELECT id, job_type, queue_name, fingerprint, CASE WHEN finished_at IS NULL THEN NULL "
-        f"ELSE {died} END FROM leasequeue_job{dialect.hint(_RECOVER)} "
+        f"ELSE {died} END, lease_until IS NOT NULL FROM leasequeue_job{dialect.hint(_RECOVER)} "
         # The whole order of the index, backwards: with less of it, or with a condition on
         # lease_until, one server or another sorts all there are.
         "WHERE status = 'dead' ORDER BY status DESC, lease_until DESC, finished_at DESC, id DESC "
@@ -48,7 +52,8 @@ def newest(connection: BaseDatabaseWrapper, most: int = MOST_DEAD) -> tuple[list
     )
     rows = ask(connection, tagged("dead", sql))
     found = [
-        DeadLetter(row[0], row[1], row[2], row[3], dialect.as_utc(row[4])) for row in rows[:most]
+        DeadLetter(row[0], row[1], row[2], row[3], dialect.as_utc(row[4]), bool(row[5]))
+        for row in rows[:most]
     ]
     return sorted(found, key=_when, reverse=True), len(rows) <= most
 
