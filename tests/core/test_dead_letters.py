@@ -59,6 +59,8 @@ def test_those_whose_burial_is_to_come_are_seen(connection):
 def test_the_look_walks_an_index(connection):
     bury(300)
     bury(700, status="done")
+    if connection.vendor == "postgresql":  # its planner must know that there are 300, not one
+        run(connection, "ANALYZE leasequeue_job")
     with explained(connection) as plans:
         newest(connection, 50)
     assert [plan.tag for plan in plans] == ["dead"]
