@@ -20,11 +20,15 @@ MANY = 12_000
 
 def work(connection, over):
     """Claim and complete as two workers' control would, until there is nothing left."""
-    while True:
-        jobs = claim_jobs(connection, 100)
-        settle(connection, [Ending(one.lease, Outcome(End.COMPLETED)) for one in jobs])
-        if not jobs and over.wait(0.01):
-            return
+    while complete_some(connection) or not over.wait(0.01):
+        pass
+
+
+def complete_some(connection):
+    """Complete what can be claimed now, and return it."""
+    jobs = claim_jobs(connection, 100)
+    settle(connection, [Ending(one.lease, Outcome(End.COMPLETED)) for one in jobs])
+    return jobs
 
 
 def test_two_workers_beside_it(connection, second_connection):
@@ -50,7 +54,8 @@ def test_two_workers_beside_it(connection, second_connection):
         for worker in workers:
             worker.join(100)
     assert (row.changed, row.left_out, sum(met)) == (MANY, {}, MANY)
-    wait_until(lambda: not claim_jobs(connection, 1))
+    # Each may have met nothing but rows that the other one had locked, and ended for that.
+    wait_until(lambda: not complete_some(connection))
     assert Job.objects.filter(status="done").count() == MANY
     assert JobAttempt.objects.count() == MANY
     assert Job.objects.aggregate(least=Min("claims"), most=Max("claims")) == {"least": 1, "most": 1}
