@@ -16,13 +16,23 @@ from django.db.backends.utils import CursorWrapper
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.lease import Claimed, Lease
 from django_leasequeue.core.reading import read_jobs
-from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
+from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 
-__all__ = ["MAX_TRIES", "close_burial", "postpone_burial", "take_burials"]
+__all__ = ["MAX_TRIES", "any_unburied", "close_burial", "postpone_burial", "take_burials"]
 
 MAX_TRIES = 3
 #: Rows looked at in one go; hooks are run one at a time, each under a lease of its own.
 _LIMIT = 100
+
+
+def any_unburied(connection: BaseDatabaseWrapper) -> bool:
+    """Tell, without a lock and in one statement, whether a dead job of any type waits."""
+    dialect = dialect_for(connection)
+    sql = (
+        f"SELECT 1 FROM leasequeue_job{dialect.hint('leasequeue_job_recover')} "
+        f"WHERE status = 'dead' AND lease_until <= {dialect.now} LIMIT 1"
+    )
+    return bool(ask(connection, tagged("bury", sql)))
 
 
 def take_burials(

@@ -8,7 +8,7 @@ at the last claimed time, past the entries that a held read view keeps the serve
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.codec import clean_text
 from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.ready_queues import ReadyQueues, priorities_of
 from django_leasequeue.core.transaction import ask, tagged
 
 __all__ = ["ALL_QUEUES", "Lane", "Lanes", "as_mark", "due_range", "parse_queues"]
@@ -75,6 +76,7 @@ class Lanes:
     queues: tuple[str, ...]
     #: How many jobs the database refused to reserve since this worker's last successful claim.
     refusals: int = 0
+    _ready: ReadyQueues = field(default_factory=ReadyQueues)
     _cache: list[tuple[str, list[Lane]]] = field(default_factory=list)
     _due_at: float = float("-inf")
     _states: dict[Lane, _State] = field(default_factory=dict)
@@ -83,14 +85,16 @@ class Lanes:
     def ordered(self, connection: BaseDatabaseWrapper) -> list[Lane]:
         """Return the lanes to look at now, best first."""
         now = time.monotonic()
+        groups = self._cache
         if now >= self._due_at:
             recent = self._recent()
+            # What has no ready job at this very moment is looked at again at the next poll.
+            groups = self._read(connection)
             self._cache = [
                 (queue, self._with_remembered(queue, lanes, recent.get(queue, [])))
-                for queue, lanes in self._read(connection)
+                for queue, lanes in groups
             ]
             self._due_at = now + max(_CACHE_SECONDS, _COST * (time.monotonic() - now))
-        groups = self._cache
         if self.queues == (ALL_QUEUES,):
             # After the queue last served, not by counting: queues without jobs take no turns.
             names = [queue for queue, _lanes in groups]
@@ -146,12 +150,10 @@ class Lanes:
 
     def _read(self, connection: BaseDatabaseWrapper) -> list[tuple[str, list[Lane]]]:
         named = self.queues != (ALL_QUEUES,)
-        queues = self.queues if named else _all_queues(connection)
-        found = ((queue, _priorities(connection, queue)) for queue in queues)
+        found = priorities_of(connection, self.queues) if named else self._ready.read(connection)
         return [
             (queue, [Lane(queue, priority) for priority in priorities])
             for queue, priorities in found
-            if priorities is not None
         ]
 
     def _full_look(self, connection: BaseDatabaseWrapper, lane: Lane, state: _State) -> bool:
@@ -195,47 +197,3 @@ def due_range(dialect: Dialect, lane: Lane, mark: Any) -> tuple[str, list[Any]]:
         f"AND available_at <= {dialect.now} {from_mark}ORDER BY available_at, id"
     )
     return condition, [lane.queue, lane.priority, *params]
-
-
-def _all_queues(connection: BaseDatabaseWrapper) -> Sequence[str]:
-    """Return the names of all queues that have jobs of any status, one index dive each."""
-    dialect = dialect_for(connection)
-    names: list[str] = []
-    while True:
-        after, params = ("", []) if not names else ("WHERE queue_name > %s ", [names[-1]])
-        rows = ask(
-            connection,
-            tagged(
-                "lanes",
-                f"SELECT queue_name FROM leasequeue_job{dialect.hint(_INDEX)} {after}"
-                "ORDER BY queue_name LIMIT 1",
-            ),
-            params,
-        )
-        if not rows:
-            return names
-        names.append(rows[0][0])
-
-
-def _priorities(connection: BaseDatabaseWrapper, queue: str) -> list[int] | None:
-    """Return the priorities of the queue's ready jobs, largest first; None if it is paused."""
-    found: list[int] = []
-    dialect = dialect_for(connection)
-    while True:
-        below, params = ("", []) if not found else ("AND priority < %s ", [found[-1]])
-        ((priority, paused),) = ask(
-            connection,
-            tagged(
-                "lanes",
-                f"SELECT (SELECT priority FROM leasequeue_job{dialect.hint(_INDEX)} "
-                f"WHERE queue_name = %s AND status = 'ready' {below}"
-                "ORDER BY priority DESC LIMIT 1), (SELECT COUNT(*) FROM leasequeue_queue "
-                "WHERE name = %s AND paused_at IS NOT NULL)",
-            ),
-            [queue, *params, queue],
-        )
-        if paused:
-            return None
-        if priority is None:
-            return found
-        found.append(priority)

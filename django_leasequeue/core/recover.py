@@ -15,11 +15,11 @@ from django_leasequeue.core.claim import MAX_REFUSALS
 from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.keys import held_keys
 from django_leasequeue.core.lease import Lease
-from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
+from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 from django_leasequeue.outcomes import Budget, End, Outcome, transition
 from django_leasequeue.statuses import Status
 
-__all__ = ["BATCH", "Recovered", "Refusals", "recover_batch"]
+__all__ = ["BATCH", "Recovered", "Refusals", "any_expired", "recover_batch"]
 
 BATCH = 100
 UNRECOVERABLE_ERROR = "Lease expired; the database refused the record of this attempt"
@@ -43,6 +43,16 @@ class Refusals:
     """How many jobs in a row the database has refused to take back; kept from batch to batch."""
 
     in_a_row: int = 0
+
+
+def any_expired(connection: BaseDatabaseWrapper) -> bool:
+    """Tell, without a lock and in one statement, whether a lease has run out."""
+    dialect = dialect_for(connection)
+    sql = (
+        f"SELECT 1 FROM leasequeue_job{dialect.hint('leasequeue_job_recover')} "
+        f"WHERE status = 'reserved' AND lease_until <= {dialect.now} LIMIT 1"
+    )
+    return bool(ask(connection, tagged("recover", sql)))
 
 
 def recover_batch(

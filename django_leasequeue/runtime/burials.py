@@ -7,7 +7,13 @@ import logging
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.core.attempts import last_end
-from django_leasequeue.core.bury import close_burial, postpone_burial, take_burials
+from django_leasequeue.core.bury import (
+    any_unburied,
+    close_burial,
+    postpone_burial,
+    take_burials,
+)
+from django_leasequeue.core.lease import Claimed
 from django_leasequeue.events import log_event
 from django_leasequeue.exceptions import UnknownJobType
 from django_leasequeue.outcomes import End
@@ -47,6 +53,16 @@ class Burials:
         if ticks() < self._due:
             return None
         since = ticks()
+        job = self._take(connection) if any_unburied(connection) else None
+        if job is None:
+            self._due = ticks() + min(_EVERY, self._lease / 12)
+            return None
+        hold = self._holds.add(job, since)
+        last = LastEnd(*last_end(connection, job.job_id))
+        assignment = Assignment(job, hold.trusted_until, limit_of(job), last)
+        return Charge(assignment, hold, ticks())
+
+    def _take(self, connection: BaseDatabaseWrapper) -> Claimed | None:
         heard = hears_of_deaths()
         taken = take_burials(
             connection,
@@ -55,14 +71,7 @@ class Burials:
             worker=self._worker,
             seconds=self._lease,
         )
-        if not taken:
-            self._due = ticks() + min(_EVERY, self._lease / 12)
-            return None
-        job = taken[0]
-        hold = self._holds.add(job, since)
-        last = LastEnd(*last_end(connection, job.job_id))
-        assignment = Assignment(job, hold.trusted_until, limit_of(job), last)
-        return Charge(assignment, hold, ticks())
+        return taken[0] if taken else None
 
     def add(self, ended: Ended) -> None:
         """Take a burial that has ended."""

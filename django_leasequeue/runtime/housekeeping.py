@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.recover import BATCH, Recovered, Refusals, recover_batch
+from django_leasequeue.core.recover import BATCH, Recovered, Refusals, any_expired, recover_batch
 from django_leasequeue.events import log_event
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.statuses import Status
@@ -34,7 +34,7 @@ class Recovery:
         """Run one pass if it is time for it; `on_recovered` gets each batch of what it found."""
         if ticks() < self._due:
             return
-        full = True
+        full = any_expired(connection)
         while full and not stopping():
             recovered = recover_batch(connection, refusals=self._refusals)
             full = len(recovered) == BATCH

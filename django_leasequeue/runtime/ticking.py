@@ -1,4 +1,4 @@
-"""Ticking in the worker's loop: on time to the next tick, at one statement a second when idle."""
+"""Ticking in the worker's loop: on time to the next tick, at one statement a second at most."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from django_leasequeue.runtime.clock import ticks
 
 __all__ = ["Ticking"]
 
-#: How long a schedule that an operator has made or enabled may be overlooked.
+#: How long a schedule that an operator has made or enabled may be overlooked; the first of all.
 _LOOK = 1.0
+_LOOK_FOR_ANY = 4.0
 #: A rival holds the row, or the two clocks differ by a little.
 _SHORTEST = 0.01
 #: What is due after so many seconds of one pass waits for the next.
@@ -139,7 +140,7 @@ class Ticking:
             self._in_vain.clear()
 
     def _pause(self, left: float | None) -> float:
-        return _LOOK if left is None else max(self._patience, min(_LOOK, left))
+        return _LOOK_FOR_ANY if left is None else max(self._patience, min(_LOOK, left))
 
     def _log(self, taken: list[Ticked]) -> None:
         for ticked in taken:

@@ -223,7 +223,7 @@ CASES: dict[Case, int] = {
     claim_behind_a_mark: 40,
     claim_ahead: 60,
     claim_used_up_and_expired: 40,
-    idle_poll: 5,
+    idle_poll: 30,  # two for each queue, and one statement asks of all of them
     renewal: 40,
     renewal_of_what_is_lost: 40,
     standing_of_all_kinds: 40,

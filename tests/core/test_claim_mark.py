@@ -83,6 +83,7 @@ def test_a_full_look_costs_a_twentieth_of_the_time_at_most(connection, lanes, la
     def pass_time() -> None:
         lane_clock.now += 2
 
+    enqueue("t", delay=3600)  # a lane without any ready job is not looked into
     claim_jobs(connection, 9, lanes=lanes)
     lane_clock.now += 1
     with at_statement(connection, "leasequeue:probe", pass_time):
