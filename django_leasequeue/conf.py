@@ -97,6 +97,11 @@ class Conf:
     #: How long an idle worker waits before it looks again: from POLL_MIN, growing to POLL_MAX.
     POLL_MIN: float = 0.05
     POLL_MAX: float = 1
+    #: What ends that wait when a job was enqueued: nothing ("poll"), a "nudge" by whoever enqueued
+    #: it on the same host, or PostgreSQL's "notify".
+    WAKEUP: str = "poll"
+    #: Where workers have the sockets that are nudged; empty: a folder for temporary files.
+    NUDGE_FOLDER: str = ""
     #: How long a stopping worker lets running handlers finish.
     GRACE: float = 30
     #: A worker that cannot reach its database for so long ends with exit code 1.
@@ -132,6 +137,7 @@ class Conf:
         _check_texts("MIDDLEWARE", self.MIDDLEWARE, 1, "dotted paths")
         _check_texts("SIGNING_KEYS", self.SIGNING_KEYS, MIN_KEY_LENGTH, "keys")
         _check_token(self.METRICS_TOKEN)
+        _check_folder(self.NUDGE_FOLDER)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -143,6 +149,8 @@ class Conf:
             raise ImproperlyConfigured("LEASEQUEUE['POLL_MIN'] must not exceed POLL_MAX.")
         if self.ERROR_DETAIL not in ("class", "message"):
             raise ImproperlyConfigured("LEASEQUEUE['ERROR_DETAIL'] is 'class' or 'message'.")
+        if self.WAKEUP not in ("poll", "nudge", "notify"):
+            raise ImproperlyConfigured("LEASEQUEUE['WAKEUP'] is 'poll', 'nudge' or 'notify'.")
         if self.UNKNOWN_JOB_TYPES not in ("dead", "park"):
             raise ImproperlyConfigured("LEASEQUEUE['UNKNOWN_JOB_TYPES'] is 'dead' or 'park'.")
         if self.DATABASE not in list(settings.DATABASES):  # which compares what has no hash, too
@@ -168,6 +176,15 @@ def _check_token(token: Any) -> None:
         raise ImproperlyConfigured(
             f"LEASEQUEUE['METRICS_TOKEN'] must be a text of at least {MIN_KEY_LENGTH} characters, "
             "or empty."
+        )
+
+
+def _check_folder(folder: Any) -> None:
+    """Refuse what two processes could take for two folders."""
+    absolute = isinstance(folder, str) and "\0" not in folder and Path(folder).is_absolute()
+    if folder != "" and not absolute:
+        raise ImproperlyConfigured(
+            "LEASEQUEUE['NUDGE_FOLDER'] must be the absolute path of a folder, or empty."
         )
 
 

@@ -64,6 +64,10 @@ class Dialect:
     in_order: ClassVar[str] = ""
     #: Ends what a session is running; takes its number. Empty where no session runs beside others.
     end_statement: ClassVar[str] = ""
+    #: Tells those who listen, when the transaction commits; takes the payload. "" without such.
+    notify: ClassVar[str] = ""
+    #: Has a session listen.
+    listen: ClassVar[str] = ""
     duplicate_codes: ClassVar[frozenset[Any]] = frozenset()
     repeat_codes: ClassVar[frozenset[Any]] = frozenset()
     reconnect_codes: ClassVar[frozenset[Any]] = frozenset()
@@ -327,6 +331,8 @@ class PostgreSQL(Dialect):
         "SET LOCAL enable_bitmapscan = off"
     )
     end_statement = "SELECT pg_cancel_backend(%s)"
+    notify = "pg_notify('leasequeue', %s)"
+    listen = "LISTEN leasequeue"
     text_type = 'varchar(%d) COLLATE "C"'
     ascii_type = 'varchar(%d) COLLATE "C"'
     token_type = "bytea"

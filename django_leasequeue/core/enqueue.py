@@ -29,6 +29,7 @@ from django_leasequeue.core.transaction import (
     repeat,
     run,
 )
+from django_leasequeue.core.wake_workers import wake_workers
 from django_leasequeue.exceptions import EnqueueError, KeyTaken
 from django_leasequeue.models import Job
 from django_leasequeue.registry import Declaration
@@ -69,6 +70,8 @@ def enqueue(
     job = _as_job(connection, request, job_id, created or not request.keyed)
     job.replaced = replaced
     announce(connection, [job])
+    if job.created or replaced:
+        wake_workers(connection, [request])
     return job
 
 
@@ -106,6 +109,8 @@ def enqueue_many(
     found = _in_one_transaction(connection, work)
     enqueued = _as_jobs(connection, requests, found)
     announce(connection, enqueued)
+    pairs = zip(requests, enqueued, strict=True)
+    wake_workers(connection, (request for request, job in pairs if job.created))
     return enqueued
 
 

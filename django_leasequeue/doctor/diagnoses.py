@@ -35,6 +35,7 @@ Diagnosis = Callable[[Case], Iterable[Finding]]
 WITHOUT_SERVER: tuple[Look, ...] = (
     configuration.middleware,
     configuration.jobs,
+    configuration.wakeup,
     configuration.command_name,
     routers.business_rows,
     routers.writes,

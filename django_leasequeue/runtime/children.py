@@ -207,16 +207,19 @@ class Children(Crew):
             child.stopping()
             child.recall()
 
-    def wait(self, wakeup: Wakeup, seconds: float) -> None:
+    def wait(self, wakeup: Wakeup, seconds: float, also: int | None = None) -> bool:
         poller = select.poll()
+        if also is not None:
+            poller.register(also, select.POLLIN)
         poller.register(wakeup.reader, select.POLLIN)
         for child in self._all():
             writes = select.POLLOUT if child.channel.wants_write else 0
             if not child.channel.closed:
                 poller.register(child.channel.fileno(), select.POLLIN | writes)
             poller.register(child.sentinel, select.POLLIN)
-        poller.poll(max(0.0, seconds) * 1000)
+        ready = poller.poll(max(0.0, seconds) * 1000)
         wakeup.clear()
+        return [descriptor for descriptor, _events in ready] == [also]
 
     def beat(self) -> None:
         """Nothing hangs in control: its own loop does all of this."""

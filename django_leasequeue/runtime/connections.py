@@ -24,11 +24,12 @@ def bounds_for(lease: float) -> dict[str, float]:
     return {name: min(bound, lease / 4) for name, bound in bounds.items()}
 
 
-def open_control(alias: str, lease: float) -> BaseDatabaseWrapper:
+def open_control(alias: str, lease: float, *, listens: bool = False) -> BaseDatabaseWrapper:
     """Return a new connection to `alias` for the calling thread, opened lazily.
 
     READ COMMITTED, autocommit, one statement at a time, no pool, every wait bounded; the session
-    is prepared again after each reconnect; no statement is kept under DEBUG. The caller closes it.
+    is prepared again after each reconnect; no statement is kept under DEBUG. One that `listens`
+    hears the server's notifications, where it has some. The caller closes it.
     """
     project = connections[alias]
     bounds = bounds_for(lease)
@@ -38,7 +39,8 @@ def open_control(alias: str, lease: float) -> BaseDatabaseWrapper:
     settings["OPTIONS"] = dialect.control_options(settings["OPTIONS"], bounds)
     connection = type(project)(settings, alias)
     connection.queries_log = deque(maxlen=0)
-    vars(connection)["leasequeue_session"] = dialect.control_session(bounds)
+    listen = (dialect.listen,) if listens else ()
+    vars(connection)["leasequeue_session"] = (*dialect.control_session(bounds), *listen)
     return connection
 
 

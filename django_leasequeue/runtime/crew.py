@@ -60,8 +60,11 @@ class Crew(Protocol):
     def stop(self) -> None:
         """Give back what has not started, and let handlers know that the worker drains."""
 
-    def wait(self, wakeup: Wakeup, seconds: float) -> None:
-        """Return after `seconds`, when woken, or when there may be something to collect."""
+    def wait(self, wakeup: Wakeup, seconds: float, also: int | None = None) -> bool:
+        """Return after `seconds`, when woken, or when there may be something to collect.
+
+        Or when the descriptor `also` is readable; tells whether it was for that alone.
+        """
 
     def beat(self) -> None:
         """Called by the renewer's thread twice a second, whatever the loop does."""

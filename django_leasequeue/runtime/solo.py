@@ -128,11 +128,11 @@ class Solo(Crew):
     def stop(self) -> None:
         self._give_back(after=0)  # handlers ask the worker itself
 
-    def wait(self, wakeup: Wakeup, seconds: float) -> None:
+    def wait(self, wakeup: Wakeup, seconds: float, also: int | None = None) -> bool:
         if self._waiting and not self._ended:
             self._work()
-        else:
-            wakeup.wait(seconds)
+            return False
+        return wakeup.wait(seconds, also)
 
     def beat(self) -> None:
         if self._running is not None and self._shutdown.unheard():

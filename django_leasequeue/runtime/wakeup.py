@@ -40,10 +40,15 @@ class Wakeup:
         """The end that becomes readable when `set` was called."""
         return self._reader
 
-    def wait(self, seconds: float) -> None:
-        """Return after `seconds`, or as soon as `set` was called."""
-        select.select([self._reader], [], [], max(0.0, seconds))
+    def wait(self, seconds: float, also: int | None = None) -> bool:
+        """Return after `seconds`, as soon as `set` was called, or when `also` is readable.
+
+        Tells whether it was that alone.
+        """
+        readers = [self._reader] if also is None else [self._reader, also]
+        ready, _, _ = select.select(readers, [], [], max(0.0, seconds))
         self.clear()
+        return ready == [also]
 
     def clear(self) -> None:
         """Forget the calls of `set` so far."""

@@ -35,6 +35,7 @@ from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.connections import open_control
 from django_leasequeue.runtime.crew import Capacity, enforce
 from django_leasequeue.runtime.crews import crew_for
+from django_leasequeue.runtime.doorbell import Doorbell, doorbell_for
 from django_leasequeue.runtime.holds import Holds
 from django_leasequeue.runtime.housekeeping import Recovery
 from django_leasequeue.runtime.intake import Intake
@@ -126,7 +127,8 @@ class Worker:
         parks = self.options.handled_only or get_conf().UNKNOWN_JOB_TYPES == "park"
         self.parking = Parking(self.queues, parks=parks)
         self.jobs_run = 0
-        self._held_up = self._buried = False
+        self.bell: Doorbell | None = None
+        self._held_up = self._buried = self._listening = False
         self._ahead_at = self._enforce_at = self._took_at = 0.0
         self._began = self._turned_at = ticks()
         self._has_started = self._has_ended = False
@@ -136,7 +138,11 @@ class Worker:
     def connection(self) -> BaseDatabaseWrapper:
         """The connection for claims and settlements, opened when first used."""
         if self._connection is None:
-            self._connection = open_control(self.database, self.shortest_lease)
+            self._connection = open_control(
+                self.database,
+                self.shortest_lease,
+                listens=self.bell is not None and self.bell.listens,
+            )
         return self._connection
 
     def stop(self) -> None:
@@ -202,6 +208,7 @@ class Worker:
     def _work(self) -> int:
         hard, code = True, 1
         worker_started.tell(Worker, worker=self.name)
+        self.bell = doorbell_for(self.database, self.queues, self.name)
         self.renewer.start()
         try:
             log_event("worker_started", worker=self.name, pid=os.getpid())
@@ -231,6 +238,8 @@ class Worker:
     def _close_sessions(self, *, hard: bool) -> None:
         self.crew.close(hard=hard)
         self.renewer.stop()
+        if self.bell is not None:
+            self.bell.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -251,7 +260,19 @@ class Worker:
             if wait is None:
                 return
             if wait:
-                self.crew.wait(self.wakeup, wait)
+                self._wait(wait)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for the crew, a signal, or the doorbell if the last look has found nothing."""
+        if self.bell is None or not self._listening:
+            self.crew.wait(self.wakeup, seconds)
+            return
+        until = ticks() + seconds
+        while self.crew.wait(self.wakeup, until - ticks(), self.bell.fileno(self.connection)):
+            if self.bell.rings(self.connection):
+                self.intake.forget()  # its lane may be new, or it was committed late
+                self.poll.active()
+                return
 
     def _is_outage(self, error: Exception) -> bool:
         known = self.outage.ongoing
@@ -281,6 +302,7 @@ class Worker:
         Returns seconds to wait before the next pass, 0 for none, None when the worker is to end.
         Raises database errors; the loop decides about them.
         """
+        self._listening = False
         self._look_after_crew()
         self._settle()
         if self.shutdown.stopping:
@@ -344,6 +366,8 @@ class Worker:
     def _take_now(self, room: Capacity) -> float | None:
         """Claim for those who have nothing to run; return what `turn` returns."""
         self._took_at = ticks()
+        if self.bell is not None:
+            self.bell.before_look(self.connection)
         skipped = self._buried  # hooks and handlers take turns where both wait
         burial = None if skipped else self.burials.take(self.connection)
         self._buried = burial is not None
@@ -364,7 +388,10 @@ class Worker:
             charges = self._take(room)
             if not charges:
                 return 0 if pulled else None
+        if self.bell is not None:
+            self.bell.after_look(found=bool(charges))
         if not charges:
+            self._listening = True
             return self._idle()
         self._hand_over(charges)
         self.poll.active()

@@ -33,6 +33,13 @@ def test_job_types(settings):
     assert ids(configuration.jobs()) == ["E004"]
 
 
+@pytest.mark.parametrize("how", ["poll", "nudge", "notify"])
+def test_notifications_where_there_are_none(connection, settings, db_kind, how):
+    settings.LEASEQUEUE = {**settings.LEASEQUEUE, "WAKEUP": how}
+    expected = ["W022"] if how == "notify" and db_kind != "postgres" else []
+    assert ids(configuration.wakeup()) == expected
+
+
 def test_the_name_of_the_command(monkeypatch):
     monkeypatch.setattr(configuration, "get_commands", lambda: {"runworker": "channels"})
     found = only(configuration.command_name)

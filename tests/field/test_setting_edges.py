@@ -62,6 +62,7 @@ ACCEPTED = {
     "MIDDLEWARE": {"[]", "()"},
     "SIGNING_KEYS": {"[]", "()"},
     "METRICS_TOKEN": {"empty", "long"},
+    "NUDGE_FOLDER": {"empty"},
 }
 #: Read when the apps are loaded, and checked then: tests/unit/test_manifest.py.
 LATER = {"JOBS"}
