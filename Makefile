@@ -6,7 +6,7 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak bench bench-admin screenshots lint servers servers-stop clean
+.PHONY: help demo test soak bench bench-admin screenshots docs lint servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
@@ -20,6 +20,7 @@ help:
 	@echo "                   1 000 000 jobs? On MariaDB and PostgreSQL, or on DATABASE_URL;"
 	@echo "                   make bench-admin ROWS=50000 QUEUES=1000"
 	@echo "make screenshots   the pictures in docs/screenshots, taken by the browser tests"
+	@echo "make docs          the documentation as HTML in docs/_build/html; warnings are errors"
 	@echo "make lint          ruff, mypy, import contracts, missing migrations"
 	@echo "make servers       start throwaway servers and print the variables that name them"
 	@echo "make servers-stop  stop them, and whatever a killed run left behind"
@@ -47,6 +48,11 @@ screenshots:
 bench-admin:
 	@$(HARNESS) bench-admin --rows $(ROWS) --queues $(QUEUES) $(ARGS)
 
+docs:
+	@$(HARNESS) venv --extras docs
+	@.venv/bin/sphinx-build -W --keep-going -n -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 lint:
 	@$(HARNESS) venv --extras dev
 	.venv/bin/ruff check
@@ -63,5 +69,5 @@ servers-stop:
 
 clean: servers-stop
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	rm -rf build dist testproject/*.sqlite3*
+	rm -rf build dist docs/_build testproject/*.sqlite3*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

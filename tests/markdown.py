@@ -29,8 +29,13 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """Return the README and every page of docs/."""
-    return [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+    """Return the README, the changelog and every page of docs/."""
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *docs()]
+
+
+def docs() -> list[Path]:
+    """Return every page of docs/, but for what `make docs` wrote."""
+    return sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
 
 
 def read(name: str) -> str:

@@ -1,0 +1,72 @@
+"""Lines that end with a comment, which the build replaces; GitHub shows what is before it.
+
+`<!-- pages -->`          a hidden table of contents for each section of the index
+`<!-- autodoc: a, b -->`  the docstrings of these public names
+`<!-- changelog -->`      CHANGELOG.md without its title
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import django_leasequeue
+from sphinx.application import Sphinx
+
+_ROOT = Path(__file__).resolve().parents[2]
+_COMMENT = re.compile(
+    r"^.*<!-- (?P<what>pages|changelog|autodoc)(: (?P<names>.+))? -->$", re.MULTILINE
+)
+_LINK = re.compile(r"\]\(([\w./-]+)\.md\)")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the replacement."""
+    app.connect("source-read", _replace)
+    return {"parallel_read_safe": True}
+
+
+def _replace(app: Sphinx, name: str, source: list[str]) -> None:
+    page = source[0]
+    source[0] = _COMMENT.sub(lambda found: _in_place_of(found["what"], found["names"], page), page)
+
+
+def _in_place_of(what: str, names: str | None, page: str) -> str:
+    if what == "pages":
+        return _contents(page)
+    return _changelog() if what == "changelog" else _autodoc(names or "")
+
+
+def _contents(index: str) -> str:
+    """Return a toctree for each section of the index that links to pages."""
+    trees = []
+    for section in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
+        caption = section.splitlines()[0]
+        rows = [line for line in section.splitlines() if line.startswith("| [")]
+        pages = [found[1] for line in rows if (found := _LINK.search(line))]
+        if pages:
+            lines = [":hidden:", f":caption: {caption}", "", *pages]
+            trees.append("\n".join(["```{toctree}", *lines, "```"]))
+    return "\n\n".join(trees)
+
+
+def _autodoc(names: str) -> str:
+    blocks = [_directive(name) for name in names.split(", ")]
+    return "\n\n".join(["```{eval-rst}", *blocks, "```"])
+
+
+def _directive(path: str) -> str:
+    module, _, name = path.rpartition(".")
+    home = django_leasequeue if not module else __import__(module, fromlist=[name])
+    thing = getattr(home, name)
+    dotted = f"{home.__name__}.{name}"
+    if not inspect.isclass(thing):
+        return f".. autofunction:: {dotted}"
+    members = "" if issubclass(thing, BaseException) else "\n   :members:"
+    return f".. autoclass:: {dotted}{members}"
+
+
+def _changelog() -> str:
+    text = (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    return text.partition("\n")[2].replace("](docs/", "](")
