@@ -11,8 +11,9 @@ import inspect
 import re
 from pathlib import Path
 
-import django_leasequeue
 from sphinx.application import Sphinx
+
+import django_leasequeue
 
 _ROOT = Path(__file__).resolve().parents[2]
 _COMMENT = re.compile(

@@ -1,1 +1,1 @@
-"""What the three seeds give a job author, a test for each; FEATURES.md in tests/field lists all."""
+"""What the three seeds give a job author, a test for each; docs/mapping.md lists all."""
