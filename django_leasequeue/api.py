@@ -21,7 +21,10 @@ __all__ = ["JobType", "job"]
 
 @dataclass(frozen=True, eq=False)
 class JobType(Declaration):
-    """A declared handler. Calling it calls the plain function; `enqueue` makes a job of it."""
+    """A declared handler. Calling it calls the plain function; `enqueue` makes a job of it.
+
+    Jobs know it by its name alone, which outlives refactoring; seed S2 names the class.
+    """
 
     options: OptionsUsing = field(default_factory=OptionsUsing, repr=False)
 
@@ -38,13 +41,13 @@ class JobType(Declaration):
         """Return this job type with options for its next enqueues.
 
         Takes every option of `enqueue` (`key`, `queue`, `delay`, `run_after`, `priority`,
-        `max_attempts`, `using`, …); they are checked when a job is enqueued.
+        `max_attempts`, `using`, …). Raises nothing: they are checked when a job is enqueued.
         """
         merged: OptionsUsing = {**self.options, **options}
         return replace(self, options=merged)
 
     def enqueue(self, *args: Any, **payload: Any) -> Job:
-        """Enqueue one job; arguments are bound to the handler's parameter names.
+        """Enqueue one job; arguments and `payload` are bound to the handler's parameter names.
 
         Returns the job, whose `created` is False when its key was taken. Raises TypeError when
         the arguments do not fit the handler and EnqueueError for values that cannot be queued;
@@ -57,7 +60,7 @@ class JobType(Declaration):
         return await aenqueue(self, self.payload_from(args, payload), **self.options)
 
     def enqueue_many(self, payloads: Iterable[Any]) -> list[Job]:
-        """Enqueue one job for each payload, in order, in as few statements as there can be.
+        """Enqueue one job for each of `payloads`, in order, in as few statements as there can be.
 
         A payload is a dictionary, or the model that the handler takes as its whole payload. All
         are written in one transaction or none is. Raises as `enqueue` does.
@@ -99,7 +102,7 @@ def job(name: Any = None, /, **policy: Any) -> Any:
 
     A handler is a function, a coroutine function, or a class with `handle(self, **payload)`, or
     `handle(self, context, **payload)`, and perhaps `failed(self, context, error)`. Without a
-    name the job type is called "<app_label>.<function>". The options are the fields of
+    `name` the job type is called "<app_label>.<function>". The options are the fields of
     `Declaration`. The decorated name is the JobType; calling it calls the plain function, or makes
     an object of the class. Raises ImproperlyConfigured for a declaration that could never run.
     """

@@ -90,7 +90,11 @@ class JobInterrupted(BaseException):
 
 
 class LeaseLost(JobInterrupted):
-    """This worker no longer holds the job's lease; nothing of this attempt may be written."""
+    """This worker no longer holds the job's lease; nothing of this attempt may be written.
+
+    A stale worker can neither finish nor reschedule a job (seed S1). Let it pass: it is no
+    Exception, so that `except Exception` does not eat it.
+    """
 
 
 class JobTimeout(JobInterrupted):
@@ -102,7 +106,10 @@ class JobCancelled(JobInterrupted):
 
 
 class Skip(LeaseQueueError):
-    """End the job as done without its work having been needed; `reason` is stored."""
+    """End the job as done without its work having been needed; `reason` is stored.
+
+    It counts as a success (seed S2).
+    """
 
     reason = ""  # of a subclass that does not call its base
 
@@ -143,7 +150,10 @@ class Retry(LeaseQueueError):
 
 
 class Reject(LeaseQueueError):
-    """The job must not be tried again: dead at once; `reason` is stored."""
+    """The job must not be tried again: dead at once; `reason` is stored.
+
+    For what no later attempt can mend (seed S1: permanent failures).
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -12,7 +12,7 @@ __all__ = ["JobResult"]
 class JobResult:
     """A successful end: with data that is stored as the job's result, or skipped with a reason.
 
-    A handler may as well return plain JSON data, which is the same as `success(data)`.
+    As in seed S2. A handler may as well return plain JSON data, which is `success(data)`.
     """
 
     data: Any = field(default_factory=dict, repr=False)
@@ -20,12 +20,18 @@ class JobResult:
 
     @classmethod
     def success(cls, data: Any = None) -> JobResult:
-        """Return a result that completes the job and stores `data` (JSON)."""
+        """Return a result that completes the job and stores `data` (JSON).
+
+        Raises nothing: data that cannot be stored fails the attempt.
+        """
         return cls({} if data is None else data)
 
     @classmethod
     def skipped(cls, reason: str) -> JobResult:
-        """Return a result that ends the job as done although its work was not needed."""
+        """Return a result that ends the job as done although its work was not needed (seed S2).
+
+        `reason` is stored and logged. Raises nothing.
+        """
         return cls({}, reason)
 
     @property

@@ -41,10 +41,11 @@ def _positive(name: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """`base * 2 ** (attempt - 1)` seconds, never above `cap`.
+    """`base * 2 ** (attempt - 1)` seconds, never above `cap` seconds (seed S2).
 
     `jitter=True` draws between half of that and all of it; a number draws 0 to that many seconds
-    on top; False adds nothing. The cap is applied last.
+    on top; False adds nothing. The cap is applied last. Raises ValueError for what is no finite
+    number of at least 0.
     """
 
     base: float = 5
@@ -57,7 +58,7 @@ class Exponential:
         _positive("jitter", float(self.jitter))
 
     def delay_for(self, attempt: int) -> float:
-        """Return seconds; safe for any attempt number, however large."""
+        """Return seconds after `attempt`, 1 the first; any number is safe. Raises nothing."""
         # ldexp overflows near 2**1024: past 63 doublings any base worth having is over its cap.
         delay = min(self.base * 2.0 ** min(max(attempt, 1) - 1, 63), self.cap)
         if self.jitter is True:
@@ -69,7 +70,10 @@ class Exponential:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """`base * attempt` seconds, never above `cap`."""
+    """`base * attempt` seconds, never above `cap` seconds (seed S2).
+
+    Raises ValueError for what is no finite number of at least 0.
+    """
 
     base: float = 30
     cap: float = 600
@@ -79,13 +83,16 @@ class Linear:
         _positive("cap", self.cap)
 
     def delay_for(self, attempt: int) -> float:
-        """Return seconds."""
+        """Return seconds after `attempt`, 1 the first. Raises nothing."""
         return min(self.base * max(attempt, 1), self.cap)
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Always the same number of seconds."""
+    """Always the same number of `seconds` (seed S2).
+
+    Raises ValueError for what is no finite number of at least 0.
+    """
 
     seconds: float = 60
 
@@ -93,7 +100,7 @@ class Fixed:
         _positive("seconds", self.seconds)
 
     def delay_for(self, attempt: int) -> float:
-        """Return seconds."""
+        """Return seconds, whichever `attempt` it was. Raises nothing."""
         return self.seconds
 
 

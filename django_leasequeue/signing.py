@@ -92,17 +92,18 @@ def check_signature(sealed: Sealed, signature: str) -> None:
 
 
 def sign(job: Any) -> str:
-    """Return the signature of a `Job` as it is now, by the newest of SIGNING_KEYS.
+    """Return the signature of a `job`, a `Job`, as it is now, by the newest of SIGNING_KEYS.
 
-    "" when signing is off. Writes nothing: `manage.py leasequeue sign` does.
+    64 hex digits over what a producer decides (seed S2); "" when signing is off. Writes nothing:
+    `manage.py leasequeue sign` does. Raises nothing of its own.
     """
     return signature_of(_sealed(job))
 
 
 def verify(job: Any) -> bool:
-    """Tell whether the signature of a `Job` is by one of SIGNING_KEYS and fits it as it is now.
+    """Tell whether the signature of a `job` is by one of SIGNING_KEYS and fits it as it is now.
 
-    Always False when signing is off.
+    Always False when signing is off (seed S2: an unsigned job is no signed one). Raises nothing.
     """
     return key_of(_sealed(job), job.signature) is not None
 

@@ -19,7 +19,7 @@ from django.apps import apps
 from django.db.models import NOT_PROVIDED, Field, Model, Value
 
 import django_leasequeue
-from django_leasequeue import Exponential, Fixed, JobContext, Linear, codec
+from django_leasequeue import Exponential, Fixed, JobContext, Linear, codec, signals
 from django_leasequeue.cli.parsing import SubParser
 from django_leasequeue.cli.worker import add_worker_arguments
 from django_leasequeue.conf import BOUNDS, MIN_KEY_LENGTH, Conf
@@ -306,6 +306,29 @@ def kinds_of_findings() -> Iterator[Kind]:
 )
 def test_a_figure_is_the_code_s(page, text):
     assert text in " ".join(markdown.read(page).split())
+
+
+# Signals
+
+
+def test_the_signals_and_their_arguments():
+    rows = markdown.table(markdown.read("signals.md"), "List")
+    listed = {name: set(re.findall(r"\w+", row["arguments"])) for name, row in rows.items()}
+    assert listed == signals_told()
+    assert set(listed) == set(signals.__all__) - {"QueueSignal"}
+
+
+def signals_told() -> dict[str, set[str]]:
+    """Return every signal that the package sends, by itself or by way of partial()."""
+    told: dict[str, set[str]] = {}
+    for path in house_rules.sources():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            for sent in (call.func, *call.args):
+                name, _, method = ast.unparse(sent).rpartition(".")
+                if method == "tell" and name in signals.__all__:
+                    told[name] = {str(keyword.arg) for keyword in call.keywords}
+    return told
 
 
 # Log events and bounds

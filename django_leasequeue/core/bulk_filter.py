@@ -25,6 +25,7 @@ _LENGTHS = {"queue": 64, "job_type": 255, "fingerprint": 16}
 class JobFilter:
     """The jobs that match all that is given; nothing given means every dead letter.
 
+    `queue` and `job_type` are names, `fingerprint` is that of an error, "" of none.
     `statuses` are words such as "dead" and "cancelled". `died_after` (inclusive) and `died_before`
     are aware datetimes and go by when a job became final; one that plain SQL made final, without
     a time, was so before any. `without` are up to 500 fingerprints that do not match. `ids` stand
@@ -69,7 +70,7 @@ class JobFilter:
         return ids
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it lies in a run's row."""
+        """Return it as it lies in a run's row. Raises nothing."""
         found: dict[str, Any] = {"statuses": list(self.statuses)}
         for name in (*_LENGTHS, "ids"):
             if (value := getattr(self, name)) is not None:
@@ -83,7 +84,7 @@ class JobFilter:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return what `as_json` was made of."""
+        """Return what `as_json` made of a filter, from its `data`. Raises as the class does."""
         moments = {
             name: datetime.fromisoformat(data[name])
             for name in ("died_after", "died_before")

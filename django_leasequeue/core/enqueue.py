@@ -46,18 +46,19 @@ def enqueue(
 ) -> Job:
     """Enqueue a job and return it.
 
-    Options: `queue`, `key`, `key_until` ("forever" or "finished"), `on_conflict` ("return",
-    "replace" or "raise"), `priority` (-100 to 100, larger first), `delay` (seconds or timedelta)
-    or `run_after` (datetime), `expires` (seconds, timedelta or datetime: cancelled instead of
-    claimed after that, a retry as well), `max_attempts`, `timeout` (seconds one attempt may run),
-    `using` (database alias).
+    `job_type` is a name, or what `@job` made; `payload` a JSON object. Options: `queue`, `key`,
+    `key_until` ("forever" or "finished"), `on_conflict` ("return", "replace" or "raise"),
+    `priority` (-100 to 100, larger first), `delay` (seconds or timedelta) or `run_after`
+    (datetime), `expires` (seconds, timedelta or datetime: cancelled instead of claimed after that,
+    a retry as well), `max_attempts`, `timeout` (seconds one attempt may run), `using` (database
+    alias).
 
     The job commits with the caller's transaction, or not at all. When `key` is taken the job that
-    has it is returned with `created` False: unchanged ("return"), with this payload, priority,
-    times and limits if it is still ready ("replace"); "raise" raises KeyTaken. A key that another
-    open transaction has just inserted makes the caller wait for that transaction. Raises
-    EnqueueError, before anything is written, for whatever cannot be queued, and whatever a
-    middleware's `on_enqueue` raises.
+    has it is returned with `created` False: unchanged ("return", seed S1), with this payload,
+    priority, times and limits if it is still ready ("replace"); "raise" raises KeyTaken. A key that
+    another open transaction has just inserted makes the caller wait for it. Raises EnqueueError,
+    before anything is written, for whatever cannot be queued, TypeError for arguments that do not
+    go together, and whatever a middleware's `on_enqueue` raises.
     """
     request = _request((job_type, payload, options))
     connection = connections[using or get_conf().DATABASE]
@@ -81,11 +82,12 @@ def enqueue_many(
     using: str | None = None,
     batch_size: int = 1000,
 ) -> list[Job]:
-    """Enqueue `(job_type, payload, options)` tuples and return the jobs in the same order.
+    """Enqueue many jobs and return them in the same order.
 
-    All are written or none is: in the caller's transaction, else in one of their own. Options and
-    errors are those of `enqueue`; all jobs are checked before the first is written. `on_conflict`
-    can only be "return" here. `batch_size` is rows per statement.
+    `jobs` are `(job_type, payload, options)` tuples. All are written or none is: in the caller's
+    transaction, else in one of their own. Options are those of `enqueue`, but `on_conflict` can
+    only be "return". All jobs are checked before the first is written: raises EnqueueError or
+    TypeError as `enqueue` does for the first that is wrong. `batch_size` is rows per statement.
     """
     requests = [_request(job) for job in jobs]
     if any(request.on_conflict != "return" for request in requests):

@@ -45,8 +45,10 @@ __all__ = [
 def cancel(jobs: Jobs, *, using: str | None = None) -> list[int]:
     """Cancel jobs that are ready, parked, dead or running; return the ids that were cancelled.
 
-    A running job's lease ends at once: its attempt is recorded as cancelled, and whatever its
-    handler still commits through the queue is refused. Done and cancelled jobs are left alone.
+    `jobs` is an id, a `Job`, or several of them, a queryset say. A running job's lease ends at
+    once: its attempt is recorded as cancelled, and whatever its handler still commits through the
+    queue is refused. Done and cancelled jobs are left alone, and so are jobs that stay locked.
+    Raises nothing but the database's errors.
     """
     return operate_on(jobs, using, sources_of(Status.CANCELLED), cancel_rows)
 
@@ -56,10 +58,11 @@ def requeue(
 ) -> list[int]:
     """Make dead and cancelled jobs ready again now; return the ids that were requeued.
 
-    Each gets its attempts and crashes back; its history stays, numbering goes on, effects that
-    were committed stay so. A job whose `key_until="finished"` key is held by another live job by
-    now is refused, that is, left out. `payload` replaces that of one job: it is checked and
-    signed as at an enqueue, raises EnqueueError as there, and TypeError for several jobs.
+    `jobs` as in `cancel`. Each gets its attempts and crashes back; its history stays, numbering
+    goes on, effects that were committed stay so. A job whose `key_until="finished"` key is held by
+    another live job by now is refused, that is, left out. `payload` replaces that of one job: it
+    is checked and signed as at an enqueue. Raises EnqueueError for a payload that could not be
+    enqueued, and TypeError when one is given for several jobs; nothing is written then.
     """
     columns = None
     if payload is not None:
@@ -73,9 +76,10 @@ def requeue(
 def erase(jobs: Jobs, *, using: str | None = None) -> list[int]:
     """Blank what finished jobs were told and told: payload, context, result, checkpoint, progress.
 
-    Error texts go as well, the history's too. Rows, statuses, keys (digests), names and times
-    stay. A dead job's burial is called off. Returns the ids that were erased; jobs that are not
-    done, dead or cancelled are left alone.
+    `jobs` as in `cancel`. Error texts go as well, the history's too. Rows, statuses, keys
+    (digests), names and times stay. A dead job's burial is called off. Returns the ids that were
+    erased; jobs that are not done, dead or cancelled are left alone. Raises nothing but the
+    database's errors.
     """
     return operate_on(jobs, using, tuple(sorted(FINAL)), _erase)
 
@@ -87,9 +91,11 @@ def reschedule(
     run_after: datetime | None = None,
     using: str | None = None,
 ) -> list[int]:
-    """Set when ready jobs become available (seconds from now, or a datetime; neither means now).
+    """Set when ready jobs become available; return the ids that were rescheduled.
 
-    Returns the ids that were rescheduled. Raises EnqueueError for a time that cannot be stored.
+    `jobs` as in `cancel`. `delay` is seconds from now, or a timedelta; `run_after` a datetime,
+    aware under USE_TZ; with neither it is now. Other than ready jobs are left alone. Raises
+    EnqueueError for a time that cannot be stored, and TypeError for both.
     """
     wanted = checked_moment(delay, run_after)
 
@@ -109,7 +115,9 @@ def reschedule(
 def pause(queue: str, *, by: str = "", reason: str = "", using: str | None = None) -> bool:
     """Put a queue on hold: within a second no worker claims from it. Running jobs finish.
 
-    Returns False when it was paused already (who and why stay as they were).
+    `queue` need not have jobs yet. `by` (up to 255 characters) and `reason` (up to 1000) are shown
+    to whoever finds it paused; longer ones are cut. Returns False when it was paused already; who
+    and why stay as they were. Raises EnqueueError for a name that no queue can have.
     """
     alias = using or get_conf().DATABASE
     name = checked_queue(queue)
@@ -121,7 +129,10 @@ def pause(queue: str, *, by: str = "", reason: str = "", using: str | None = Non
 
 
 def resume(queue: str, *, using: str | None = None) -> bool:
-    """Let a paused queue run again. Returns False when it was not paused."""
+    """Let a paused queue run again, within a second. Returns False when it was not paused.
+
+    `queue` is its name. Raises nothing but the database's errors.
+    """
     alias = using or get_conf().DATABASE
     held = Queue.objects.using(alias).filter(name=queue, paused_at__isnull=False)
     return held.update(paused_at=None, paused_by="", pause_reason="") == 1

@@ -52,14 +52,16 @@ def prune(
     """Delete finished jobs with their attempts and effects, and return how many rows went.
 
     With `older_than` (seconds or a timedelta, by the database's clock) jobs that finished
-    before that: of the given statuses, else done and cancelled ones. Without it as
-    LEASEQUEUE["RETENTION"] says; if nothing is selected, rows of workers and bulk runs as well.
-    A ready, reserved or parked job cannot be selected; a dead one waits for its `failed` hook.
+    before that: of the given `status`, else done and cancelled ones, of `job_type` and `queue` if
+    these are given, `limit` jobs at most. Without it as LEASEQUEUE["RETENTION"] says; if nothing is
+    selected, rows of workers and bulk runs as well. A ready, reserved or parked job cannot be
+    selected; a dead one waits for its `failed` hook.
 
     A transaction takes at most `batch` jobs, children first, and `pause` seconds lie between two.
     With `archive` every job is in that file, on the disk, before it is gone; what the file holds
-    are payloads. `progress` is called with the number of jobs of each batch. What is locked just
-    now, and what is requeued meanwhile, stays.
+    are payloads. `progress` is called with the number of jobs of each batch; `dry_run` counts and
+    deletes nothing. What is locked just now, and what is requeued meanwhile, stays. It is a
+    separate process with an account of its own, as in seed S1.
 
     Raises LeaseQueueError, with nothing deleted, for input that is wrong, an archive that cannot
     be opened, and inside a transaction; OSError when the disk refuses a batch, which then stays.

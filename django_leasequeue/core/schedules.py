@@ -65,10 +65,12 @@ def add_schedule(
 ) -> Schedule:
     """Add a schedule and return it; every tick enqueues `job_type` with the same `payload`.
 
-    Give either `cron`, five fields in `timezone`, or `every`, seconds or a timedelta. Of missed
-    ticks, `catch_up` takes the "latest", "all" or "none". While a job with `key` is live, ticks
-    enqueue none. Raises ScheduleError, before anything is written, for what is wrong or a name
-    that is taken.
+    `name` is its own. Give either `cron`, five fields in `timezone`, or `every`, seconds or a
+    timedelta (seed S3). Of missed ticks, `catch_up` takes the "latest", "all" or "none". `queue`
+    and `priority` (-100 to 100, larger first) are the jobs', as declared where they are left out.
+    While a job with `key` is live, ticks enqueue none. It ticks from now on unless `enabled` is
+    False. Raises ScheduleError, before anything is written, for what is wrong or a name that is
+    taken.
     """
     given = {"cron": cron, "every": every, "timezone": timezone, "catch_up": catch_up}
     given |= {"queue": queue, "priority": priority, "key": key}
@@ -91,7 +93,7 @@ def add_schedule(
 
 
 def edit_schedule(name: str, *, using: str | None = None, **changes: Any) -> Schedule:
-    """Change what `add_schedule` takes, but for name and enabled; return the schedule.
+    """Change of the schedule `name` what `add_schedule` takes, but for name and enabled; return it.
 
     With `cron`, `every` goes, and the other way round. It ticks next on its new grid. Raises
     ScheduleError for what is wrong, without a schedule of that name, and for one declared in
@@ -119,7 +121,7 @@ def edit_schedule(name: str, *, using: str | None = None, **changes: Any) -> Sch
 
 
 def enable_schedule(name: str, *, using: str | None = None) -> bool:
-    """Let a schedule tick again, from its next tick on; False when it did already.
+    """Let the schedule `name` tick again, from its next tick on; False when it did already.
 
     Raises ScheduleError without a schedule of that name.
     """
@@ -134,7 +136,7 @@ def enable_schedule(name: str, *, using: str | None = None) -> bool:
 
 
 def disable_schedule(name: str, *, using: str | None = None) -> bool:
-    """Let a schedule tick no more until it is enabled; False when it did not.
+    """Let the schedule `name` tick no more until it is enabled; False when it did not.
 
     What it has enqueued already stays. Raises ScheduleError without a schedule of that name.
     """
@@ -148,7 +150,7 @@ def disable_schedule(name: str, *, using: str | None = None) -> bool:
 
 
 def run_schedule(name: str, *, using: str | None = None) -> Job:
-    """Enqueue a schedule's job now, besides its ticks, whether it is enabled or not.
+    """Enqueue the job of the schedule `name` now, besides its ticks, whether it is enabled or not.
 
     Its `created` is False when the schedule has a key and a live job holds it: that one is
     returned. Raises ScheduleError without a schedule of that name.
@@ -167,12 +169,12 @@ def run_schedule(name: str, *, using: str | None = None) -> Job:
 
 
 def list_schedules(*, using: str | None = None) -> list[Schedule]:
-    """Return all schedules by name."""
+    """Return all schedules by name. Raises nothing but the database's errors."""
     return list(Schedule.objects.using(_connection(using).alias).order_by("name"))
 
 
 def next_ticks(schedule: Schedule, count: int = 5, *, using: str | None = None) -> list[datetime]:
-    """Return the next ticks of a schedule, in its time zone, as if it were enabled.
+    """Return the next `count` ticks of a `schedule`, in its time zone, as if it were enabled.
 
     It may be one that is not saved. Raises ScheduleError for a rule that is wrong.
     """

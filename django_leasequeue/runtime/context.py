@@ -134,7 +134,10 @@ class JobContext:
         return None if remaining is None else datetime.now(UTC) + timedelta(seconds=remaining)
 
     def remaining(self) -> float | None:
-        """Return the seconds left of the attempt's time limit, 0 at the least; None without one."""
+        """Return the seconds left of the attempt's time limit, 0 at the least; None without one.
+
+        Raises nothing.
+        """
         return None if self._ends_at is None else max(0.0, self._ends_at - ticks())
 
     @property
@@ -179,7 +182,11 @@ class JobContext:
         self._hold.tell(checked_progress(fraction, text))
 
     def effect_key(self, name: str) -> str:
-        """Return a key for a remote API: stable over all attempts of this job, 64 hex digits."""
+        """Return a key for a remote API: stable over all attempts of this job, 64 hex digits.
+
+        Another `name` gives another key (seed S1: send the stable key when the API takes one).
+        Raises nothing.
+        """
         return hashlib.sha256(f"{self.idempotency_key}:{name}".encode()).hexdigest()
 
     @contextmanager
@@ -202,10 +209,11 @@ class JobContext:
     def complete(self, result: Any = None) -> Iterator[None]:
         """Commit the block's rows, the job's `done` and its attempt row together, or none of them.
 
-        The block runs in a durable transaction on the queue's database; `result` (JSON data) is
-        encoded after the block, before the commit. Do slow work before the block: the transaction
-        must end within the lease. Raises LeaseLost, with nothing written, when the lease is not
-        held any more; whatever the block raises rolls everything back.
+        The rule of seed S1. The block runs in a durable transaction on the queue's database;
+        `result` (JSON data) is encoded after the block, before the commit. Do slow work before
+        the block: the transaction must end within the lease. Raises LeaseLost, with nothing
+        written, when the lease is not held any more; whatever the block raises rolls everything
+        back.
         """
         if self.completed:
             raise JobError("complete() was called twice for one job")
@@ -219,8 +227,8 @@ class JobContext:
         """Run `fn` inside `complete(result)` from a coroutine handler, and return what it returns.
 
         `fn` is a plain function, and runs on the handler's own thread and connections: await what
-        is slow before. Raises as `complete` and `fn` do, LeaseLost among them, with nothing
-        written; TypeError for a coroutine function.
+        is slow before. `result` is JSON data. Raises as `complete` and `fn` do, LeaseLost among
+        them, with nothing written; TypeError for a coroutine function.
         """
         return await sync_to_async(self._complete_with)(fn, result)
 
@@ -234,7 +242,11 @@ class JobContext:
 
     @contextmanager
     def transaction(self, outcome: Callable[[], Outcome]) -> Iterator[None]:
-        """Run an `atomic=True` handler: as `complete`, without a lock on the job at the start."""
+        """Run an `atomic=True` handler: as `complete`, without a lock on the job at the start.
+
+        `outcome` tells at the end how the handler ended. Raises as `complete` does. Not for
+        handlers.
+        """
         self.ensure_lease()
         with self._completion.transaction(outcome, hold_first=False):
             yield

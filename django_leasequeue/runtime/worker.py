@@ -76,15 +76,17 @@ class ReleaseFailed(LeaseQueueError):
 
 
 class Worker:
-    """Claims jobs and runs them until it is stopped. `run()` returns the exit code."""
+    """Claims jobs and runs them until it is stopped. `run()` returns the exit code.
+
+    `queues` are names, strict in their order, or "*"; `meter` is told of all that it does. Options
+    are those of `runworker`, with underscores and in the same units: `lease`, `grace`,
+    `kill_after`, `poll_min` and `poll_max` in seconds, `max_memory` in MiB. Raises
+    ImproperlyConfigured for what no worker could run with.
+    """
 
     def __init__(
         self, queues: str | Iterable[str] = "*", *, meter: Meter | None = None, **options: Any
     ) -> None:
-        """Take the fields of WorkerOptions; raise ImproperlyConfigured as it does.
-
-        `meter` is told of all that the worker does.
-        """
         self.meter = meter or Meter()
         self.options = WorkerOptions(queues=queues, **options)
         lease, self.database = self.options.lease, self.options.database
@@ -146,18 +148,21 @@ class Worker:
         return self._connection
 
     def stop(self) -> None:
-        """Drain: let running handlers finish within the grace period, then end.
+        """Drain: let running handlers finish within the grace period, then end. Raises nothing.
 
         May be called from any thread, or a signal handler.
         """
         self.shutdown.stop()
 
     def abort(self) -> None:
-        """End soon: running handlers are interrupted and their jobs released. Any thread."""
+        """End soon: running handlers are interrupted and their jobs released. Raises nothing.
+
+        May be called from any thread.
+        """
         self.shutdown.abort()
 
     def pulse(self) -> Pulse:
-        """Return how the worker is; asks no database, and may be called from any thread."""
+        """Return how the worker is. Asks no database, raises nothing; any thread may call it."""
         return Pulse(
             turned_ago=ticks() - self._turned_at,
             started=self._has_started,
@@ -195,9 +200,10 @@ class Worker:
         """Work until stopped, drained or at a limit; return the exit code.
 
         0 after an orderly end; 1 after a fatal error, logged as `worker_fatal`, or an outage that
-        lasted longer than DATABASE_OUTAGE_LIMIT. Handles SIGTERM and SIGINT when it runs in the
-        main thread. Leaves no connection of its own, no thread and no child behind; the
-        forkserver stays for the next worker, and ends with this process.
+        lasted longer than DATABASE_OUTAGE_LIMIT (seed S1's codes). Raises nothing for either.
+        Handles SIGTERM and SIGINT when it runs in the main thread. Leaves no connection of its
+        own, no thread and no child behind; the forkserver stays for the next worker, and ends
+        with this process.
         """
         try:
             with self.shutdown.signals(self.interrupts if self.options.solo else None):
@@ -231,7 +237,7 @@ class Worker:
         return code
 
     def close(self) -> None:
-        """End the crew and close what `turn` opened; `run` does so by itself."""
+        """End the crew and close what `turn` opened; `run` does so by itself. Raises nothing."""
         self._close_sessions(hard=True)
         self.wakeup.close()
 

@@ -26,11 +26,17 @@ class QueueClock:
         self._stack = ExitStack()
 
     def advance(self, delay: float | timedelta) -> datetime:
-        """Let the queue's time be later by so many seconds; return what it is now."""
+        """Let the queue's time be later by `delay`, seconds or a timedelta; return what it is now.
+
+        Raises ValueError for what is no delay.
+        """
         return self.move_to(self.now + timedelta(seconds=as_seconds(delay)))
 
     def move_to(self, moment: datetime) -> datetime:
-        """Let the queue's time be `moment`, an aware datetime; return it."""
+        """Let the queue's time be `moment`, an aware datetime; return it.
+
+        Raises ValueError for a naive one.
+        """
         if timezone.is_naive(moment):
             raise ValueError("the moment has no time zone: use an aware datetime")
         self.close()
@@ -39,7 +45,7 @@ class QueueClock:
         return moment
 
     def close(self) -> None:
-        """Let the queue's time be the database's again."""
+        """Let the queue's time be the database's again. Raises nothing."""
         self._stack.close()
 
 
@@ -49,7 +55,7 @@ def freeze(moment: datetime | None = None, *, using: str | None = None) -> Itera
 
     Due times, leases, expiries and stamps of the queue's statements in this process go by it; the
     project's own clock, and rows that plain SQL inserts, do not. Yields the clock: its `advance`
-    makes delayed jobs and retries due.
+    makes delayed jobs and retries due. Raises ValueError for a naive moment.
     """
     alias = using or get_conf().DATABASE
     clock = QueueClock(timezone.now(), alias)
@@ -62,7 +68,10 @@ def freeze(moment: datetime | None = None, *, using: str | None = None) -> Itera
 
 @contextmanager
 def advance(delay: float | timedelta, *, using: str | None = None) -> Iterator[None]:
-    """Let the queue's time be so many seconds later inside the block; the clock goes on."""
+    """Let the queue's time be later by `delay` inside the block, and go on from there.
+
+    It is seconds or a timedelta. Raises ValueError for what is no delay.
+    """
     dialect = dialect_for(connections[using or get_conf().DATABASE])
     with dialect.clock(ahead=as_seconds(delay)):
         yield

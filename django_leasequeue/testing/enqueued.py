@@ -42,17 +42,26 @@ class CapturedJobs:
         return iter(self.jobs)
 
     def assert_enqueued(self, job: Any, **wanted: Any) -> list[Job]:
-        """Do what `assert_enqueued` does, among the jobs of the block only."""
+        """Do what `assert_enqueued` does, among the jobs of the block only.
+
+        `job` and what is `wanted` are its arguments. Raises AssertionError as it does.
+        """
         return _assert_enqueued(self.jobs, job, **wanted)
 
     def assert_not_enqueued(self, job: Any, **wanted: Any) -> None:
-        """Raise AssertionError when such a job was enqueued in the block."""
+        """Raise AssertionError when such a job was enqueued in the block.
+
+        `job` and what is `wanted` are the arguments of `assert_enqueued`.
+        """
         _assert_enqueued(self.jobs, job, count=0, **wanted)
 
 
 @contextmanager
 def capture_jobs(*, using: str | None = None) -> Iterator[CapturedJobs]:
-    """Collect the jobs that are enqueued in the block; a taken key has enqueued none."""
+    """Collect the jobs that are enqueued in the block; a taken key has enqueued none.
+
+    Raises nothing of its own.
+    """
     captured = CapturedJobs(using or get_conf().DATABASE)
 
     def note(sender: Any, job: Job, created: bool, **kwargs: Any) -> None:
@@ -74,18 +83,22 @@ def assert_enqueued(
     count: int | None = None,
     using: str | None = None,
 ) -> list[Job]:
-    """Return the jobs of this type, payload and queue; AssertionError unless there are any.
+    """Return the jobs of this type, payload and queue; raise AssertionError unless there are any.
 
     `job` is a job type, a task of django.tasks, or the name of one. `payload` is compared as the
     database has it; a task's is its arguments by name, or `{"args": […], "kwargs": {…}}`.
-    `count` is how many there have to be. Jobs that ran count as well.
+    `queue` is the name of theirs. `count` is how many jobs there have to be. Jobs that ran count as
+    well.
     """
     rows = Job.objects.using(using or get_conf().DATABASE).order_by("pk")
     return _assert_enqueued(list(rows), job, payload=payload, queue=queue, count=count)
 
 
 def assert_not_enqueued(job: Any, **wanted: Any) -> None:
-    """Raise AssertionError when there is such a job; takes what `assert_enqueued` takes."""
+    """Raise AssertionError when there is such a job.
+
+    `job` and what is `wanted` are the arguments of `assert_enqueued`.
+    """
     assert_enqueued(job, **{**wanted, "count": 0})
 
 

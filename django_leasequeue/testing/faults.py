@@ -25,7 +25,7 @@ class SimulatedCrash(BaseException):
 
 
 def expire_lease(job: Job | int, *, using: str | None = None) -> None:
-    """Let the lease of a running job have run out a second ago, as after a worker's death.
+    """Let the lease of a running `job`, or id, have run out, as after a worker's death.
 
     The next recovery, that of `run_jobs` say, takes the job back. Raises ValueError when the job
     is not running.
@@ -34,7 +34,7 @@ def expire_lease(job: Job | int, *, using: str | None = None) -> None:
 
 
 def lose_lease(job: Job | int, *, using: str | None = None) -> None:
-    """Let another worker have the lease of a running job: whoever had it writes nothing any more.
+    """Let another worker have the lease of a running `job`, or id; who had it writes nothing more.
 
     Raises ValueError when the job is not running.
     """

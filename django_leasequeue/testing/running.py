@@ -69,12 +69,13 @@ def run_jobs(
 ) -> list[Ran]:
     """Run every job that is due, those that they enqueue included; return the attempts in order.
 
-    Claim, codec, middleware, signals, executor, `failed` hooks and settlement are the worker's own;
-    only the processes and the time limits are not there. It works inside a TestCase, on the
-    test's connection and in its transaction: a handler's on_commit callbacks run when the handler
-    has ended. Jobs that wait for their time or a retry wait for `advance` or `freeze`. `limit` is
-    how many attempts at most. With `raise_errors` an attempt's exception is raised once it is
-    settled. Raises RuntimeError after 10 000 attempts: jobs that enqueue themselves never end.
+    Of `queues`, names in order or "*". Claim, codec, middleware, signals, executor, `failed` hooks
+    and settlement are the worker's own; only the processes and the time limits are not there. It
+    works inside a TestCase, on the test's connection and in its transaction: a handler's on_commit
+    callbacks run when the handler has ended. Jobs that wait for their time or a retry wait for
+    `advance` or `freeze`. `limit` is how many attempts of jobs at most. With `raise_errors` an
+    attempt's exception is raised once it is settled. Raises RuntimeError after 10 000 attempts:
+    jobs that enqueue themselves never end.
     """
     alias = using or get_conf().DATABASE
     inline = _Inline.on(alias, parse_queues(queues))
