@@ -28,6 +28,8 @@ exclude_patterns = ["_build", "_ext"]
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
 
+# What docstrings put in backticks is code.
+default_role = "code"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
