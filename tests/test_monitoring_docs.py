@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.apps import apps
 
 from django_leasequeue.cli.health import Health
 from django_leasequeue.core import gauges
@@ -55,6 +56,14 @@ def test_the_list_of_metrics():
         )
         for family in FAMILIES.values()
     }
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in markdown.docs()])
+def test_what_a_page_calls_a_metric_is_one(page):
+    named = set(re.findall(r"`(leasequeue_[a-z_]+)`", page.read_text(encoding="utf-8")))
+    tables = {model._meta.db_table for model in apps.get_app_config("leasequeue").get_models()}
+    histograms = {family.name for family in FAMILIES.values() if family.kind == "histogram"}
+    assert named - {"leasequeue_"} <= tables | histograms | set(SAMPLES)
 
 
 def test_every_metric_is_filled_somewhere():
