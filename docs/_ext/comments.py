@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from enum import Enum
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -65,7 +66,8 @@ def _directive(path: str) -> str:
     if not inspect.isclass(thing):
         return f".. autofunction:: {dotted}"
     members = "" if issubclass(thing, BaseException) else "\n   :members:"
-    return f".. autoclass:: {dotted}{members}"
+    words = "\n   :undoc-members:" if issubclass(thing, Enum) else ""
+    return f".. autoclass:: {dotted}{members}{words}"
 
 
 def _changelog() -> str:
