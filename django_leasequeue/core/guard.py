@@ -1,11 +1,13 @@
 """Guards of a handler's transaction: nothing half-done is committed as a success.
 
 On MySQL and MariaDB a swallowed deadlock has rolled everything back, a swallowed lock wait half of
-it, and DDL has committed; the next COMMIT "succeeds" all the same.
+it, and DDL has committed; the next COMMIT "succeeds" all the same. A savepoint tells: it is gone
+with its transaction. It is set before the first statement that may be one of those.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +21,13 @@ from django_leasequeue.exceptions import JobError
 __all__ = ["guarded"]
 
 _OWN = "/* leasequeue:"  # the core handles its statements' errors itself
+#: Statements that begin so end no transaction (MySQL manual, "Statements That Cause an Implicit
+#: Commit"), unless they fail, which is seen. Whatever else there is may.
+_HARMLESS = re.compile(
+    r"\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH|SAVEPOINT|RELEASE SAVEPOINT"
+    r"|ROLLBACK TO SAVEPOINT)\b[^;]*;?\s*\Z",
+    re.IGNORECASE,
+)
 
 
 @contextmanager
@@ -29,10 +38,15 @@ def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
     savepoint, `set_rollback(True)` was called, or the transaction ended behind Django's back.
     """
     swallowed: list[DatabaseError] = []
+    silent_ends = dialect_for(connection).silent_ends
+    marked: list[bool] = []
 
     def watch(
         execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
+        if silent_ends and not marked and not (sql.startswith(_OWN) or _HARMLESS.match(sql)):
+            marked.append(True)
+            _execute(connection, "SAVEPOINT leasequeue_guard")
         try:
             return execute(sql, params, many, context)
         except DatabaseError as error:
@@ -43,17 +57,13 @@ def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
                 swallowed.append(error)
             raise
 
-    silent_ends = dialect_for(connection).silent_ends
-    if silent_ends:
-        _execute(connection, "SAVEPOINT leasequeue_guard")
-
     def check() -> None:
         if connection.needs_rollback:
             raise JobError(
                 "a database error was swallowed inside the transaction, or it was "
                 "marked for rollback"
             ) from (swallowed[-1] if swallowed else None)
-        if silent_ends:
+        if marked:
             _release(connection)
 
     with connection.execute_wrapper(watch):
