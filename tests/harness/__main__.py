@@ -20,6 +20,10 @@ from tests.harness.tied import tied
 
 IN_CI = os.environ.get("CI", "").lower() in {"true", "1"}
 PYTHONS = ("oldest", "newest", "middle")
+#: Long, and left to one of two Pythons on each database.
+PROCESSES = ("tests/process", "tests/browser")
+#: The same on each of them: once with each Python.
+WITHOUT_A_DATABASE = ("tests/unit",)
 #: Where Django 6.0 is another framework than 6.1 and the backport.
 OF_THE_MIDDLE = ("tests/backend", "tests/testing")
 
@@ -146,7 +150,10 @@ def _plan(
         program=program,
         url="" if name in databases.missing else databases.url(name, f"lq_{environment.name}"),
         skipped=databases.missing.get(name, ""),
-        left_out=() if with_processes else ("tests/process", "tests/browser"),
+        left_out=(
+            *(() if with_processes else PROCESSES),
+            *(() if name == "sqlite" else WITHOUT_A_DATABASE),
+        ),
     )
 
 

@@ -102,6 +102,8 @@ def _start(run: Run, folder: Path, arguments: list[str]) -> Run:
         "pytest",
         "-o",
         f"cache_dir={run.cache}",
+        "--durations=25",
+        "--durations-min=3",
         *run.only,
         *arguments,
     ]
