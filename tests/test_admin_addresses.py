@@ -270,3 +270,24 @@ def test_a_database_that_refuses_is_told_of_and_no_traceback(
                 assert "secret" not in page
         assert "(OperationalError" in text(operator.get("/admin/leasequeue/"))
     assert rows() == before
+
+
+def test_an_outage_with_sessions_in_the_database(
+    operator: Client, connection: BaseDatabaseWrapper
+) -> None:
+    """Not even the user is known then: the page asks for nothing, after the first refusal."""
+    arrange()
+    table = addresses()
+    asked: list[str] = []
+
+    def refuse(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        asked.append(sql)
+        raise OperationalError(2003, "no route: secret")
+
+    for address in table:
+        asked.clear()
+        with connection.execute_wrapper(refuse):
+            answer = address.ask(operator, reason="x")
+        assert answer.status_code == 503, address
+        assert "did not answer" in text(answer) and "secret" not in text(answer)
+        assert len(asked) == 1, (address, asked)

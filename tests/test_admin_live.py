@@ -174,7 +174,7 @@ def test_queues_on_hold_without_jobs_are_on_some_page(operator: Client) -> None:
 def test_pause_and_resume_with_a_reason(operator: Client) -> None:
     enqueue("demo.work", queue="mail")
     pausing, resuming = f"{QUEUES}pause/", f"{QUEUES}resume/"
-    assert post(operator, pausing, queue="mail", reason=" ") == "Say why the queue is paused."
+    assert post(operator, pausing, queue="mail", reason=" ") == "Give a reason."
     assert not Queue.objects.exists()
     assert post(operator, pausing, queue="mail", reason="SMTP is down") == "Mail is paused."
     queue = Queue.objects.get()
@@ -182,8 +182,10 @@ def test_pause_and_resume_with_a_reason(operator: Client) -> None:
     told = post(operator, pausing, queue="mail", reason="again")
     assert told == "Mail was paused already."
     assert Queue.objects.get().pause_reason == "SMTP is down"
+    assert post(operator, resuming, queue="mail") == "Give a reason."
+    assert Queue.objects.get().paused_at is not None
     assert post(operator, resuming, queue="mail", reason="fixed") == "Mail runs again."
-    assert post(operator, resuming, queue="mail") == "Mail was not paused."
+    assert post(operator, resuming, queue="mail", reason="fixed") == "Mail was not paused."
     assert Queue.objects.get().paused_at is None
     assert messages() == [("mail", "Paused: SMTP is down"), ("mail", "Resumed: fixed")]
     history = text(operator, f"{QUEUES}{queue.pk}/history/")
@@ -241,7 +243,7 @@ def test_junk_in_a_workers_row(operator: Client, connection: Any, junk: Any) -> 
 def test_drain_from_afar(operator: Client, connection: BaseDatabaseWrapper) -> None:
     worker = busy(connection)
     url = f"{WORKERS}{worker.pk}/drain/"
-    assert post(operator, url, name=worker.name) == "Say why the worker is drained."
+    assert post(operator, url, name=worker.name) == "Give a reason."
     other = post(operator, url, name="another:web-1:7:ab", reason="deploy")
     assert other == "Nothing was asked: it was before, or the worker is gone."
     assert Worker.objects.get().drain_requested_at is None

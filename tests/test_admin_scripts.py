@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="there is no node here")
 
 #: A page of three elements and a clock that only the script's own timeouts move.
 PAGE = """
-const [answers, source] = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const [answers, source, carries] = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const heard = { pauses: [], said: [], reloaded: false, asked: 0 };
 const trouble = { dataset: { away: "away", refused: "refused" }, hidden: true };
 let said = "";
@@ -24,7 +24,8 @@ Object.defineProperty(trouble, "textContent", {
   get: () => said, set: (text) => { said = text; heard.said.push(text); },
 });
 const place = { innerHTML: "1", querySelector: () => (place.innerHTML === "1" ? {} : null) };
-const parts = { "bulk-go": { action: "/go/" }, "bulk-progress": place, "bulk-trouble": trouble };
+const go = { action: "/go/", dataset: carries ? { carries: "1" } : {} };
+const parts = { "bulk-go": go, "bulk-progress": place, "bulk-trouble": trouble };
 globalThis.document = { getElementById: (name) => parts[name] };
 globalThis.window = { location: { reload: () => { heard.reloaded = true; } } };
 globalThis.FormData = class {};
@@ -45,11 +46,14 @@ process.on("exit", () => console.log(JSON.stringify(heard)));
 """
 
 
-def heard(*answers: int) -> Any:
-    """Run the script against these answers, 0 for none at all; return what it did."""
+def heard(*answers: int, carries: bool = True) -> Any:
+    """Run the script against these answers, 0 for none at all; return what it did.
+
+    Its page follows a POST, unless it does not carry the run on.
+    """
     path = finders.find("leasequeue/bulk_run.js")
     assert isinstance(path, str) and NODE
-    given = json.dumps([answers, Path(path).read_text(encoding="utf-8")])
+    given = json.dumps([answers, Path(path).read_text(encoding="utf-8"), carries])
     done = subprocess.run(
         [NODE, "-e", PAGE], input=given, capture_output=True, text=True, timeout=60, check=True
     )
@@ -73,3 +77,8 @@ def test_its_patience_is_bounded() -> None:
 def test_it_says_when_it_was_refused(status: int) -> None:
     found = heard(status, 200)
     assert (found["asked"], found["said"]) == (1, ["refused"])
+
+
+def test_a_page_that_was_opened_to_look_changes_nothing() -> None:
+    found = heard(200, 200, carries=False)
+    assert (found["asked"], found["pauses"], found["reloaded"]) == (0, [], False)

@@ -358,6 +358,7 @@ def test_a_confirmation_needs_a_reason_and_what_was_shown(operator: Client) -> N
     for wrong in ({"reason": ""}, {"shown_at": "x"}, {"most": "0"}, {"rate": "nan"}):
         response = operator.post(address, {**data, "reason": "fixed", **wrong})
         assert response.status_code == 200, wrong
+        assert "errorlist" in text(response), wrong
     assert statuses(ids) == ["dead"]
     assert operator.get(f"{DEAD}erase/confirm/").status_code == 404
 
@@ -391,6 +392,43 @@ def test_a_run_that_its_canary_stopped_is_carried_on(operator: Client) -> None:
     assert statuses(ids) == ["done", *["ready"] * 3]
     assert BulkRun.objects.get().state == "finished"
     assert logged() == ["Started: fixed", "Carried on: mended"]
+
+
+def test_a_run_is_carried_on_only_by_the_page_that_follows_a_post(operator: Client) -> None:
+    """To open the page of a run, one that was stopped at the command line say, is to look."""
+    ids = bury(4, fingerprint=A)
+    address = confirm(operator, f"fingerprint={A}", rate="0.001")
+    assert 'data-carries="1"' in text(operator.get(address))
+    assert "data-carries" not in text(operator.get(address))  # loaded again
+    go = address.replace("change/", "go/")
+    operator.post(go)
+    assert 'data-carries="1"' in text(operator.get(address))
+    other = logged_in(User.objects.create_superuser("second", password="x"))
+    page = text(other.get(address))
+    assert "data-carries" not in page and 'id="id_go_reason"' in page
+    BulkRun.objects.update(next_at=None)
+    for headers in ({}, {"X-Requested-With": "fetch"}):
+        assert other.post(go, headers=headers).status_code == 302
+    assert statuses(ids).count("ready") == 1  # no reason
+    assert "data-carries" not in text(other.get(address))
+    other.post(go, {"reason": "the first operator is away"})
+    assert statuses(ids).count("ready") == 2
+    page = text(other.get(address))
+    assert 'data-carries="1"' in page and 'id="id_go_reason"' not in page
+    assert logged() == ["Started: fixed", "Carried on: the first operator is away"]
+    BulkRun.objects.update(next_at=None)
+    other.post(go, headers={"X-Requested-With": "fetch"})
+    assert statuses(ids).count("ready") == 3
+
+
+def test_a_run_that_stopped_before_its_scripts_turn_asks_why(operator: Client) -> None:
+    bury(4, fingerprint=A)
+    address = confirm(operator, f"fingerprint={A}", canary="1")
+    BulkRun.objects.update(state="stopped")
+    data = {"reason": "an old one"}
+    go = address.replace("change/", "go/")
+    answer = operator.post(go, data, headers={"X-Requested-With": "fetch"})
+    assert (answer.status_code, BulkRun.objects.get().state) == (200, "stopped")
 
 
 def test_open_pages_do_not_multiply_the_rate(operator: Client) -> None:
@@ -449,6 +487,10 @@ def test_a_selection(operator: Client) -> None:
     data = {"shown_at": shown(page)["shown_at"], "job": [*ids[:2], "x", 10**18]}
     operator.post(address, data)
     assert statuses(ids) == ["dead"] * 3  # no reason
+    for shown_at in ("", "x", "2999-01-01", "yesterday"):
+        wrong = {**data, "shown_at": shown_at, "reason": "tried"}
+        assert "does not say when" in text(operator.post(address, wrong, follow=True))
+    assert statuses(ids) == ["dead"] * 3
     operator.post(address, {**data, "reason": "tried"})
     assert statuses(ids) == ["ready", "ready", "dead"]
     # One of them dies again; what was pressed twice does not requeue it twice.

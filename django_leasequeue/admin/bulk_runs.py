@@ -19,9 +19,11 @@ from django.views.decorators.http import require_POST
 
 from django_leasequeue.admin import display
 from django_leasequeue.admin.base import OperatorAdmin
-from django_leasequeue.admin.bulk_start import STEP_SECONDS
+from django_leasequeue.admin.beginning import STEP_SECONDS, carries, to_run
+from django_leasequeue.admin.changing import in_one
 from django_leasequeue.admin.pages import address_of, page, url_of
 from django_leasequeue.admin.paging import CappedPaginator
+from django_leasequeue.admin.reason import reason_of
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.bulk import cancel_run
 from django_leasequeue.core.bulk_canary import reopen
@@ -45,6 +47,7 @@ _REASONS = {
     "gone": _("gone"),
 }
 _GOES_ON = (State.CANARY, State.RUNNING)
+_OPEN = (*_GOES_ON, State.STOPPED)
 
 
 @admin.register(BulkRun)
@@ -87,11 +90,11 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
             raise PermissionDenied
         if run is None:
             raise Http404(gettext("There is no such run."))
-        entries = LogEntry.objects.filter(
-            content_type=get_content_type_for_model(run), object_id=str(run.pk)
-        )
+        entries = self._entries(run)
         context = {
             **self._progress(request, run),
+            "carries": carries(request, run),
+            "asks": self._asks(request, run),
             "entries": list(entries.select_related("user").order_by("pk")[:20]),
             "conditions": _conditions(run),
         }
@@ -100,29 +103,42 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
     def go_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """Carry the run on for a moment; answer a script with what has changed of the page.
 
-        One that stopped looks at the jobs that went first again, for a reason.
+        Who has not started it, or carried it on before, says why; so does who lets one that
+        stopped look at the jobs that went first again.
         """
         run = self._run(request, run_id)
-        reason = request.POST.get("reason", "").strip()[:500]
-        if run.state == State.STOPPED and not reason:
-            messages.warning(request, _("Give a reason."))
-        elif run.state == State.STOPPED and reopen(connections[get_conf().DATABASE], run.pk):
-            self.log(request, [run], f"Carried on: {reason}")
-        step(connections[get_conf().DATABASE], run.pk, seconds=STEP_SECONDS)
-        if request.headers.get("X-Requested-With") == "fetch":
+        connection = connections[get_conf().DATABASE]
+        scripted = request.headers.get("X-Requested-With") == "fetch"
+        # One that stopped since the script's last turn: the page is loaded again, and asks why.
+        if not (scripted and run.state == State.STOPPED):
+            if self._asks(request, run):
+                if (reason := reason_of(request)) is None:
+                    return to_run(self, request, run, carries=False)
+                in_one(lambda: self._reopen(request, run, reason))
+            step(connection, run.pk, seconds=STEP_SECONDS)
+        if scripted:
             run.refresh_from_db(using=get_conf().DATABASE)
             context = self._progress(request, run)
             return TemplateResponse(request, "admin/leasequeue/bulk_progress.html", context)
-        return HttpResponseRedirect(url_of(self, "bulkrun_change", run.pk))
+        return to_run(self, request, run, carries=True)
+
+    def _reopen(self, request: HttpRequest, run: BulkRun, reason: str) -> None:
+        self.log(request, [run], f"Carried on: {reason}")
+        reopen(connections[get_conf().DATABASE], run.pk)
 
     def cancel_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """End the run for good; what it did stays."""
         run = self._run(request, run_id)
-        reason = request.POST.get("reason", "").strip()[:500]
-        if not reason:
-            messages.warning(request, _("Give a reason."))
-        elif cancel_run(run.pk, using=get_conf().DATABASE):
-            self.log(request, [run], f"Cancelled: {reason}")
+        if (reason := reason_of(request)) is None:
+            return HttpResponseRedirect(url_of(self, "bulkrun_change", run.pk))
+
+        def work() -> bool:
+            changed = cancel_run(run.pk, using=get_conf().DATABASE)
+            if changed:
+                self.log(request, [run], f"Cancelled: {reason}")
+            return changed
+
+        if in_one(work):
             messages.success(request, _("The run was cancelled. What it did stays."))
         else:
             messages.warning(request, _("The run was over already."))
@@ -136,13 +152,27 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
             raise PermissionDenied
         return run
 
+    def _entries(self, run: BulkRun) -> QuerySet[LogEntry]:
+        return LogEntry.objects.filter(
+            content_type=get_content_type_for_model(run), object_id=str(run.pk)
+        )
+
+    def _asks(self, request: HttpRequest, run: BulkRun) -> bool:
+        """Tell whether this user has to say why the run is carried on."""
+        if run.state not in _OPEN:
+            return False
+        if run.state == State.STOPPED:
+            return True
+        user: Any = request.user
+        return not self._entries(run).filter(user=user).exists()
+
     def _progress(self, request: HttpRequest, run: BulkRun) -> dict[str, Any]:
         return {
             "run": run,
             "state": self.state_words(run),
             "goes_on": run.state in _GOES_ON,
             "stopped": run.state == State.STOPPED,
-            "open": run.state in (*_GOES_ON, State.STOPPED),
+            "open": run.state in _OPEN,
             "left_out": [(_REASONS.get(k, k), n) for k, n in sorted(run.left_out.items())],
             "most": run.options.get("most"),
             "may_drive": self.may(request, run.operation, Job),

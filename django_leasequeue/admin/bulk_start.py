@@ -16,26 +16,24 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin.base import OperatorAdmin
+from django_leasequeue.admin.beginning import begin
 from django_leasequeue.admin.dead_forms import RunForm
 from django_leasequeue.admin.display import moment
 from django_leasequeue.admin.groups import Look, Wanted, asleep
 from django_leasequeue.admin.pages import page, url_of
-from django_leasequeue.admin.wanted import moment_of, query_of, wanted_of
+from django_leasequeue.admin.reason import reason_of
+from django_leasequeue.admin.wanted import NOT_SHOWN, moment_of, query_of, wanted_of
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.bulk import RunExists, start
 from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.core.bulk_plan import Options
-from django_leasequeue.core.bulk_step import step
 from django_leasequeue.core.bulk_token import is_token, next_token, token_of
 from django_leasequeue.core.clock import read_now
 from django_leasequeue.exceptions import LeaseQueueError
-from django_leasequeue.models import BulkRun, DeadGroup, Job
+from django_leasequeue.models import DeadGroup, Job
 from django_leasequeue.statuses import Status
 
-__all__ = ["STEP_SECONDS", "BulkStart"]
+__all__ = ["BulkStart"]
 
-#: How long one request works on a run.
-STEP_SECONDS = 1.0
 #: A page shows fewer; MariaDB makes a table of a list of a thousand, and scans that.
 MOST_TICKED = 500
 
@@ -50,11 +48,14 @@ class BulkStart(OperatorAdmin[DeadGroup]):
         self._check_operation(request, operation)
         wanted = wanted_of(request.GET)
         form = RunForm(request.POST or None, only_cancels=operation == "cancel")
-        if form.is_valid() and (shown_at := moment_of(form.cleaned_data["shown_at"])):
-            token = form.cleaned_data["token"]
-            if is_token(self._connection(), token, operation, *wanted):
+        if form.is_valid():
+            token, shown_at = form.cleaned_data["token"], moment_of(form.cleaned_data["shown_at"])
+            if shown_at is None:
+                form.add_error(None, NOT_SHOWN)
+            elif is_token(self._connection(), token, operation, *wanted):
                 return self._start(request, operation, wanted, shown_at, form)
-            form.add_error(None, _("This is another page's confirmation: begin again."))
+            else:
+                form.add_error(None, _("This is another page's confirmation: begin again."))
         look = Look.at(self._connection(), wanted)
         form.initial = {
             "shown_at": look.now.isoformat(),
@@ -79,18 +80,19 @@ class BulkStart(OperatorAdmin[DeadGroup]):
     def selected_view(self, request: HttpRequest, operation: str) -> HttpResponse:
         """Start a run for ticked jobs that have been dead since before the page was shown."""
         self._check_operation(request, operation)
-        shown_at = moment_of(request.POST.get("shown_at", ""))
+        if (reason := reason_of(request)) is None:
+            return self._to_group(wanted_of(request.GET))
+        if (shown_at := moment_of(request.POST.get("shown_at", ""))) is None:
+            messages.error(request, NOT_SHOWN)
+            return self._to_group(wanted_of(request.GET))
         ticked = [int(pk) for pk in request.POST.getlist("job") if pk.isdecimal() and len(pk) < 19]
-        reason = request.POST.get("reason", "").strip()[:500]
-        ids = _still_dead(ticked[:MOST_TICKED], shown_at) if shown_at else []
-        if not ids or not reason:
-            told = _("Tick jobs that are still dead, and give a reason.")
-            messages.warning(request, told)
-            group = url_of(self, "deadgroup_group")
-            return HttpResponseRedirect(f"{group}?{query_of(wanted_of(request.GET))}")
+        ids = _still_dead(ticked[:MOST_TICKED], shown_at)
+        if not ids:
+            messages.warning(request, _("Tick jobs that are still dead."))
+            return self._to_group(wanted_of(request.GET))
         chosen = JobFilter(ids=ids, died_before=shown_at)
         token = token_of(operation, shown_at, *sorted(ticked))
-        return self._begin(request, operation, chosen, Options(), token, reason)
+        return begin(self, request, operation, chosen, Options(), token, reason)
 
     def _start(
         self,
@@ -116,35 +118,10 @@ class BulkStart(OperatorAdmin[DeadGroup]):
             messages.error(request, gettext("Nothing was started: %s.") % error)
             return HttpResponseRedirect(url_of(self, "deadgroup_changelist"))
         options, token = form.options(), data["token"]
-        return self._begin(request, operation, chosen, options, token, data["reason"])
+        return begin(self, request, operation, chosen, options, token, data["reason"])
 
-    def _begin(
-        self,
-        request: HttpRequest,
-        operation: str,
-        chosen: JobFilter,
-        options: Options,
-        token: str,
-        reason: str,
-    ) -> HttpResponse:
-        using = get_conf().DATABASE
-        try:
-            run = start(operation, chosen, options, by=_by(request), token=token, using=using)
-        except RunExists as error:
-            told = _("Nothing was started: %s had confirmed the same, and this is that run.")
-            messages.warning(request, told % (error.run.by or "-"))
-            return self._to_run(error.run)
-        except LeaseQueueError as error:
-            raise Http404(str(error)) from None
-        return self._started(request, run, reason)
-
-    def _started(self, request: HttpRequest, run: BulkRun, reason: str) -> HttpResponse:
-        self.log(request, [run], f"Started: {reason}")
-        step(self._connection(), run.pk, seconds=STEP_SECONDS)
-        return self._to_run(run)
-
-    def _to_run(self, run: BulkRun) -> HttpResponseRedirect:
-        return HttpResponseRedirect(url_of(self, "bulkrun_change", run.pk))
+    def _to_group(self, wanted: Wanted) -> HttpResponseRedirect:
+        return HttpResponseRedirect(f"{url_of(self, 'deadgroup_group')}?{query_of(wanted)}")
 
     def _check_view(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
@@ -175,7 +152,3 @@ def _still_dead(ids: Sequence[int], shown_at: datetime) -> list[int]:
     # Plain SQL can have made one dead without a time.
     before = Q(finished_at=None) | Q(finished_at__lt=shown_at)
     return list(jobs.filter(before).values_list("pk", flat=True))
-
-
-def _by(request: HttpRequest) -> str:
-    return request.user.get_username()[:255]

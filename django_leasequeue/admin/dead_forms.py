@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from django_leasequeue.admin.reason import ReasonField
 from django_leasequeue.core.bulk_plan import CHUNK, Options
 
 __all__ = ["NoteForm", "RunForm", "SnoozeForm"]
@@ -32,7 +33,7 @@ class RunForm(forms.Form):
         max_value=_LARGEST,
         help_text=_("So many jobs are changed and no more; what dies from now on is left alone."),
     )
-    reason = forms.CharField(label=_("Reason"), max_length=500)
+    reason = ReasonField()
     rate = forms.FloatField(
         label=_("Rate"),
         required=False,
@@ -86,4 +87,4 @@ class SnoozeForm(forms.Form):
     """For how many hours a group stays out of sight; 0 shows it again."""
 
     hours = forms.IntegerField(label=_("Snooze for hours"), min_value=0, max_value=24 * 365)
-    reason = forms.CharField(label=_("Reason"), max_length=500)
+    reason = ReasonField()

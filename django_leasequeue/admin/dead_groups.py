@@ -9,13 +9,14 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db import connections
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from django_leasequeue.admin.bulk_start import BulkStart
+from django_leasequeue.admin.changing import in_one
 from django_leasequeue.admin.dead_forms import NoteForm, SnoozeForm
 from django_leasequeue.admin.display import ago, moment, shortened
 from django_leasequeue.admin.groups import HOURS, Group, Look, Wanted, describe
@@ -117,8 +118,12 @@ class DeadGroupAdmin(BulkStart):
         form = NoteForm(request.POST)
         if "note" in request.POST and form.is_valid():
             note = form.cleaned_data["note"]
-            row = annotate(self._connection(), fingerprint, note=note)
-            self.log(request, [row], f"Note: {note}"[:500])
+
+            def write() -> None:
+                row = annotate(self._connection(), fingerprint, note=note)
+                self.log(request, [row], f"Note: {note}"[:500])
+
+            in_one(write)
             messages.success(request, _("The note was saved."))
         else:
             messages.error(request, _("There is no note, or it is too long."))
@@ -131,10 +136,14 @@ class DeadGroupAdmin(BulkStart):
         if not form.is_valid():
             messages.error(request, _("Give hours, from 0 on, and a reason."))
             return self._to_group(wanted)
-        hours = form.cleaned_data["hours"]
+        hours, reason = form.cleaned_data["hours"], form.cleaned_data["reason"]
         until = read_now(self._connection()) + timedelta(hours=hours) if hours else None
-        row = annotate(self._connection(), fingerprint, snoozed_until=until)
-        self.log(request, [row], f"Snoozed for {hours} hours: {form.cleaned_data['reason']}")
+
+        def write() -> None:
+            row = annotate(self._connection(), fingerprint, snoozed_until=until)
+            self.log(request, [row], f"Snoozed for {hours} hours: {reason}")
+
+        in_one(write)
         told = _("The group is snoozed.") if hours else _("The group is shown again.")
         messages.success(request, told)
         return self._to_group(wanted)
@@ -148,9 +157,6 @@ class DeadGroupAdmin(BulkStart):
         if not wanted.fingerprint:
             raise PermissionDenied
         return wanted, wanted.fingerprint
-
-    def _to_group(self, wanted: Wanted) -> HttpResponseRedirect:
-        return HttpResponseRedirect(f"{url_of(self, 'deadgroup_group')}?{query_of(wanted)}")
 
     def _row(self, group: Group, wanted: Wanted, look: Look) -> dict[str, Any]:
         """Return what a line of the list shows."""

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.template.response import SimpleTemplateResponse
 
 from django_leasequeue.conf import get_conf
@@ -65,4 +65,7 @@ def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
         raise error
     said = why(error)
     _log.error("%s %s: %s", request.method, request.path, said)
-    return render(request, "admin/leasequeue/outage.html", {"why": said}, status=503)
+    # Without the request: its user and its session may be in the database that is away, and so may
+    # be what a project's own templates and context processors ask for.
+    page = render_to_string("admin/leasequeue/outage.html", {"why": said})
+    return HttpResponse(page, status=503)

@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin.display import encodable
+from django_leasequeue.admin.reason import ReasonField
 from django_leasequeue.codec import decode_payload
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.request import build_request
@@ -50,7 +51,7 @@ class PayloadForm(forms.Form):
     )
     #: The payload that was edited, as it was: another one by now is not overwritten.
     edited = forms.CharField(widget=forms.HiddenInput)
-    reason = forms.CharField(label=_("Reason"), max_length=500)
+    reason = ReasonField()
 
     def __init__(self, *args: Any, job: Job, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

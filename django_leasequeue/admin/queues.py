@@ -18,9 +18,10 @@ from django_leasequeue.admin import display
 from django_leasequeue.admin.base import OperatorAdmin
 from django_leasequeue.admin.dashboard import dashboard
 from django_leasequeue.admin.pages import page, url_of
+from django_leasequeue.admin.pausing import pause_queue, resume_queue
+from django_leasequeue.admin.reason import reason_of
 from django_leasequeue.admin.standing import read_standing, titles
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core import operate
 from django_leasequeue.exceptions import EnqueueError
 from django_leasequeue.models import Queue
 
@@ -74,40 +75,33 @@ class QueueAdmin(OperatorAdmin[Queue]):
     @method_decorator(require_POST)
     def pause_view(self, request: HttpRequest) -> HttpResponse:
         """Put the posted queue on hold for the posted reason."""
-        name, reason = self._posted(request)
-        if not reason:
-            self.message_user(request, _("Say why the queue is paused."), messages.ERROR)
+        name = self._posted(request)
+        if (reason := reason_of(request)) is None:
             return self._back(request)
-        by = request.user.get_username()
         try:
-            changed = operate.pause(name, by=by, reason=reason, using=get_conf().DATABASE)
+            changed = pause_queue(self, request, name, reason)
         except EnqueueError:
             self.message_user(request, _("No queue can have that name."), messages.ERROR)
             return self._back(request)
         told = gettext("%s is paused.") if changed else gettext("%s was paused already.")
-        return self._done(request, name, "Paused", reason, told % name, changed=changed)
+        return self._told(request, told % name, changed=changed)
 
     @method_decorator(require_POST)
     def resume_view(self, request: HttpRequest) -> HttpResponse:
-        """Let the posted queue run again."""
-        name, reason = self._posted(request)
-        changed = operate.resume(name, using=get_conf().DATABASE)
+        """Let the posted queue run again, for the posted reason."""
+        name = self._posted(request)
+        if (reason := reason_of(request)) is None:
+            return self._back(request)
+        changed = resume_queue(self, request, name, reason)
         told = gettext("%s runs again.") if changed else gettext("%s was not paused.")
-        return self._done(request, name, "Resumed", reason, told % name, changed=changed)
+        return self._told(request, told % name, changed=changed)
 
-    def _posted(self, request: HttpRequest) -> tuple[str, str]:
+    def _posted(self, request: HttpRequest) -> str:
         if not self.has_pause_permission(request):
             raise PermissionDenied
-        return request.POST.get("queue", "").replace("\0", ""), request.POST.get(
-            "reason", ""
-        ).strip()
+        return request.POST.get("queue", "").replace("\0", "")
 
-    def _done(
-        self, request: HttpRequest, name: str, action: str, reason: str, told: str, *, changed: bool
-    ) -> HttpResponse:
-        if changed:
-            rows = Queue.objects.using(get_conf().DATABASE).filter(name=name)
-            self.log(request, rows, f"{action}: {reason}" if reason else action)
+    def _told(self, request: HttpRequest, told: str, *, changed: bool) -> HttpResponse:
         self.message_user(request, told, messages.SUCCESS if changed else messages.WARNING)
         return self._back(request)
 

@@ -6,11 +6,15 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from django.http import Http404, QueryDict
+from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin.groups import Wanted
 from django_leasequeue.exceptions import LeaseQueueError
 
-__all__ = ["moment_of", "query_of", "wanted_of"]
+__all__ = ["NOT_SHOWN", "moment_of", "query_of", "wanted_of"]
+
+#: For a form whose `shown_at` is missing or garbled: what has come up since cannot be told.
+NOT_SHOWN = _("Nothing was done: the form does not say when its page was shown. Load it again.")
 
 _NAMES = {"queue": "queue", "type": "job_type", "fingerprint": "fingerprint"}
 

@@ -19,6 +19,7 @@ from django_leasequeue.admin import display
 from django_leasequeue.admin.attending import read_workers
 from django_leasequeue.admin.base import OperatorAdmin
 from django_leasequeue.admin.pages import page, url_of
+from django_leasequeue.admin.reason import reason_of
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.clock import read_now
 from django_leasequeue.core.presence import request_drain
@@ -69,9 +70,7 @@ class WorkerAdmin(OperatorAdmin[Worker]):
         worker = self.get_queryset(request).filter(pk=pk).first()
         if worker is None:
             raise Http404
-        reason = request.POST.get("reason", "").strip()
-        if not reason:
-            self.message_user(request, _("Say why the worker is drained."), messages.ERROR)
+        if (reason := reason_of(request)) is None:
             return HttpResponseRedirect(url_of(self, "worker_changelist"))
         name = request.POST.get("name", "")
         if request_drain(connections[get_conf().DATABASE], pk, name):

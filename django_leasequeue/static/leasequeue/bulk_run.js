@@ -1,4 +1,5 @@
-// Carries a bulk run on while its page is open. Without this, its button does the same.
+// Carries a bulk run on while the page is open that followed the start, or the button. One that
+// was opened to look only shows. Without this, the button does the same.
 "use strict";
 (function () {
   const FIRST = 2000;
@@ -59,5 +60,5 @@
     }
   }
 
-  if (goesOn()) setTimeout(turn, 500);
+  if (goesOn() && form.dataset.carries) setTimeout(turn, 500);
 })();
