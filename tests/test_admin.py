@@ -15,18 +15,27 @@ import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
-from django.db import connections
+from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import Client
 from django.urls import path
 
 from django_leasequeue import enqueue, enqueue_many
-from django_leasequeue.admin import JobAdmin, QueueAdmin, actions, display, filters, paging
+from django_leasequeue.admin import (
+    JobAdmin,
+    QueueAdmin,
+    actions,
+    beginning,
+    display,
+    filters,
+    paging,
+)
 from django_leasequeue.admin.lookup import queue_names
 from django_leasequeue.codec import digest_key
-from django_leasequeue.core import operate
+from django_leasequeue.core import bulk, bulk_plan, operate
+from django_leasequeue.core.bulk_step import step
 from django_leasequeue.core.clock import UtcNow
-from django_leasequeue.models import Job, JobAttempt, Queue
+from django_leasequeue.models import BulkRun, Job, JobAttempt, Queue
 from django_leasequeue.statuses import Status
 from tests.statements import count_statements
 
@@ -38,6 +47,7 @@ urlpatterns = [path("admin/", admin.site.urls), path("ops/", ops.urls)]
 
 LIST = "/admin/leasequeue/job/"
 QUEUES = "/admin/leasequeue/queue/"
+RUNS = "/admin/leasequeue/bulkrun/"
 HOUR = timedelta(hours=1)
 
 
@@ -93,21 +103,61 @@ def text(response: Any) -> str:
     return content
 
 
-def act(
-    client: Client, action: str, ids: Iterable[int] = (), query: str = "", where: str = LIST
-) -> str:
-    """Post an action on ticked rows, or on all pages without any; return what the user is told."""
+def ask(
+    client: Client,
+    action: str,
+    ids: Iterable[int] = (),
+    query: str = "",
+    where: str = LIST,
+    shown_at: str = "2999-01-01T00:00:00+00:00",
+) -> Any:
+    """Post an action on ticked rows, or on all pages without any; return the page that asks."""
     ticked = list(ids)
     data = {
         "action": action,
         "select_across": "0" if ticked else "1",
         "index": "0",
         "_selected_action": ticked or [0],
+        "shown_at": shown_at,
     }
-    response = client.post(f"{where}?{query}", data, follow=True)
-    assert [status for _url, status in response.redirect_chain] == [302], text(response)
-    told = re.findall(r'<li class="(?:success|warning)">(.*?)</li>', text(response))
-    return " ".join(map(unescape, told))
+    return client.post(f"{where}?{query}", data, follow=True)
+
+
+def answer(client: Client, asked: Any, reason: str = "tell why", **more: Any) -> Any:
+    """Give the reason on a page that asks for it."""
+    form = text(asked).partition('id="action-form"')[2].partition("</form>")[0]
+    fields: dict[str, Any] = {}
+    for name, value in re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form):
+        fields.setdefault(name, []).append(unescape(value))
+    where = asked.request["PATH_INFO"] + "?" + asked.request["QUERY_STRING"]
+    return client.post(where, {**fields, "confirm": "1", "reason": reason, **more}, follow=True)
+
+
+def told(page: Any) -> str:
+    """Return what an operator is told above a page, and of a run what its page says."""
+    messages = re.findall(r'<li class="(?:success|warning|error|info)">(.*?)</li>', text(page))
+    if run := re.search(r'<dd id="run-state">([^<]*)</dd>', text(page)):
+        messages += [run[1], *re.findall(r'<span id="run-changed">(\d+)</span>', text(page))]
+        messages += [": ".join(pair) for pair in re.findall(
+            r"<dt>(Left out, [^<]*)</dt><dd>(\d+)</dd>", text(page)
+        )]  # fmt: skip
+    return " ".join(map(unescape, messages))
+
+
+def said(page: Any) -> str:
+    """Return what a page that asks says it is for."""
+    form = text(page).partition('id="content-main"')[2].partition("<form")[0]
+    return " ".join(unescape(line) for line in re.findall("<(?:p|li)>(.*?)</(?:p|li)>", form))
+
+
+def act(
+    client: Client, action: str, ids: Iterable[int] = (), query: str = "", where: str = LIST
+) -> str:
+    """Do an action for a reason, once it is asked for; return what the user is told."""
+    asked = ask(client, action, ids, query, where)
+    if 'id="action-form"' not in text(asked):
+        return told(asked)
+    return told(answer(client, asked))
 
 
 # ------------------------------------------------------------------------------------- the list
@@ -424,124 +474,248 @@ def test_times_are_in_the_readers_zone(operator: Client, settings: Any, use_tz: 
 
 
 @pytest.mark.leaves_reserved
-def test_requeue_counts_what_really_changed(operator: Client) -> None:
+def test_requeue_counts_what_really_changes(operator: Client) -> None:
     dead = make(2, status=Status.DEAD, attempts=5, crashes=1, claims=5, last_error="Boom")
     (cancelled,) = make(status=Status.CANCELLED)
     (done,) = make(status=Status.DONE)
     reserved = make_reserved()
     ids = [*dead, cancelled, done, reserved]
-    told = act(operator, "requeue_jobs", [*ids, 10**9])
-    assert told == "3 jobs were requeued. Left out: 1 done, 1 gone, 1 reserved."
+    asked = ask(operator, "requeue_jobs", [*ids, 10**9])
+    assert said(asked).startswith(
+        "3 jobs would be ready again, with a fresh allowance of attempts: 1 cancelled, 2 dead. "
+        "Left out: 1 done, 1 gone, 1 reserved. What came up or died after"
+    )
+    assert not BulkRun.objects.exists()
+    assert told(answer(operator, asked)) == "finished 3"
     assert statuses(ids) == ["ready", "ready", "ready", "done", "reserved"]
     job = Job.objects.get(pk=dead[0])
     assert (job.attempts, job.crashes, job.claims) == (0, 0, 5)
-    entries = LogEntry.objects.order_by("object_id")
-    assert sorted(int(entry.object_id or 0) for entry in entries) == [*dead, cancelled]
-    assert {(e.object_repr, e.change_message, e.user.get_username()) for e in entries} == {
-        (f"demo.work #{pk}", "Requeued", "root") for pk in [*dead, cancelled]
-    }
-    assert "Requeued" in text(operator.get(f"{LIST}{dead[0]}/history/"))
+    entry, run = LogEntry.objects.get(), BulkRun.objects.get()
+    assert (entry.object_id, entry.change_message) == (str(run.pk), "Started: tell why")
+    assert (entry.user.get_username(), run.by, run.changed) == ("root", "root", 3)
+
+
+def test_an_action_needs_a_reason_that_can_be_logged(operator: Client) -> None:
+    ids = make(3, status=Status.DEAD)
+    asked = ask(operator, "requeue_jobs", ids)
+    for reason in ("", " ", "a\0b", "two\nlines", "x" * 501):
+        asked = answer(operator, asked, reason)
+        assert 'class="errorlist"' in text(asked), reason
+        assert said(asked).startswith("3 jobs would be")
+    assert statuses(ids) == ["dead"] * 3
+    assert not BulkRun.objects.exists() and not LogEntry.objects.exists()
+    assert told(answer(operator, asked, "x" * 500)) == "finished 3"
 
 
 @pytest.mark.parametrize("query", ["", "status=dead"])
 def test_a_second_identical_post_changes_nothing_and_says_so(operator: Client, query: str) -> None:
     ids = make(3, status=Status.DEAD)
-    assert act(operator, "requeue_jobs", ids, query) == "3 jobs were requeued."
+    asked = ask(operator, "requeue_jobs", ids, query)
+    assert told(answer(operator, asked)) == "finished 3"
     before = Job.objects.get(pk=ids[0]).updated_at
-    told = act(operator, "requeue_jobs", ids, query)
-    assert told == "0 jobs were requeued. Left out: 3 ready."
+    assert "root had confirmed the same" in told(answer(operator, asked))
+    Job.objects.filter(pk=ids[1]).update(status="dead", finished_at=UtcNow())
+    assert "root had confirmed the same" in told(answer(operator, asked))
+    assert statuses(ids) == ["ready", "dead", "ready"]
     assert Job.objects.get(pk=ids[0]).updated_at == before
-    assert LogEntry.objects.count() == 3
+    assert LogEntry.objects.count() == BulkRun.objects.count() == 1
 
 
 def test_two_operators_at_once(operator: Client, connection: BaseDatabaseWrapper) -> None:
     ids = make(300, status=Status.DEAD)
     other = logged_in(User.objects.create_superuser("second", password="x"))
+    asked = [ask(client, "requeue_jobs", ids) for client in (operator, other)]
     start = threading.Barrier(2)
-    told: list[str] = []
+    found: list[str] = []
 
-    def press(client: Client) -> None:
+    def press(client: Client, page: Any) -> None:
         start.wait(10)
         try:
-            told.append(act(client, "requeue_jobs", ids))
+            found.append(told(answer(client, page)))
         finally:
             connections.close_all()
 
-    rival = threading.Thread(target=press, args=[other])
+    rival = threading.Thread(target=press, args=[other, asked[1]])
     rival.start()
-    start.wait(10)
-    told.append(act(operator, "requeue_jobs", ids))
+    press(operator, asked[0])
     rival.join(60)
-    counts = [int(re.match(r"\d+", message)[0]) for message in told]  # type: ignore[index]
-    assert sum(counts) == LogEntry.objects.count() == 300, told
+    assert sorted("confirmed the same" in one for one in found) == [False, True], found
+    assert BulkRun.objects.get().changed == 300
+    assert LogEntry.objects.count() == 1
 
 
 def test_all_pages_of_a_filter(operator: Client, connection: BaseDatabaseWrapper) -> None:
     dead = make(12_000, status=Status.DEAD, attempts=5)
     kept = make(3, status=Status.DEAD, queue_name="other")
+    query = "status=dead&queue=default"
+    asked = ask(operator, "requeue_jobs", query=query)
+    assert said(asked).startswith("12000 jobs would be ready again")
     with count_statements(connection) as statements:
-        told = act(operator, "requeue_jobs", query="status=dead&queue=default")
-    assert told == "12000 jobs were requeued."
+        page = answer(operator, asked)
+        while 'data-carries="1"' in text(page) and "running" in told(page):
+            page = operator.post(f"{RUNS}{BulkRun.objects.get().pk}/go/", follow=True)
+    assert told(page).endswith("finished 12000")
     assert set(statuses(dead)) == {"ready"}
     assert statuses(kept) == ["dead"] * 3
-    assert LogEntry.objects.count() == 12_000
+    assert LogEntry.objects.count() == 1
     assert max(sql.count("%s") for sql in statements) <= 2000  # no IN() of thousands
-    told = act(operator, "requeue_jobs", query="status=dead&queue=default")
-    assert told == "0 jobs were requeued."
+    assert "0 jobs would be ready again" in said(ask(operator, "requeue_jobs", query=query))
 
 
-def test_all_pages_without_a_filter_say_what_was_left_out(
+def test_a_run_of_the_list_and_another_page_of_it_do_not_collide(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's open page, and a command line, may carry on what the list has just begun."""
+    ids = make(30, status=Status.DEAD)
+    monkeypatch.setattr(bulk_plan, "CHUNK", 3)
+    monkeypatch.setattr(beginning, "STEP_SECONDS", 0)
+
+    def raced(connection: BaseDatabaseWrapper, run_id: int, *, seconds: float) -> None:
+        bulk.go_on(run_id)  # another process brings it to its end first
+        step(connection, run_id, seconds=seconds)
+
+    monkeypatch.setattr(beginning, "step", raced)
+    assert act(operator, "requeue_jobs", ids) == "finished 30"
+    assert set(statuses(ids)) == {"ready"}
+    assert list(LogEntry.objects.values_list("change_message", flat=True)) == ["Started: tell why"]
+
+
+def test_never_more_than_the_question_said(operator: Client) -> None:
+    ids = make(3, status=Status.DEAD)
+    asked = ask(operator, "requeue_jobs", query="status=dead")
+    # As if they had been committed, and had died, before the list was shown.
+    older = make(2, status=Status.DEAD, created_at="2001-01-01 00:00:00+00:00")
+    assert told(answer(operator, asked)) == "finished 3"
+    assert len([one for one in statuses([*ids, *older]) if one == "ready"]) == 3
+
+
+def test_all_pages_without_a_filter_say_what_is_left_out(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paging, "COUNT_LIMIT", 4)
     make(2, status=Status.DEAD)
     make(3)
     make(5, status=Status.DONE)
-    told = act(operator, "requeue_jobs")
-    assert told == "2 jobs were requeued. Left out: 4+ done, 3 ready."
+    assert "2 dead. Left out: 4+ done, 3 ready." in said(ask(operator, "requeue_jobs"))
 
 
 def test_one_action_takes_the_oldest_up_to_a_limit(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django_leasequeue.admin.bulk.MOST", 2)
-    monkeypatch.setattr("django_leasequeue.admin.actions.MOST", 2)
+    for module in ("bulk", "listed"):
+        monkeypatch.setattr(f"django_leasequeue.admin.{module}.MOST", 2)
     ids = make(3, status=Status.DEAD)
-    told = act(operator, "requeue_jobs")
-    assert told == "2 jobs were requeued. 2 is the most at once: repeat it for the others."
+    asked = ask(operator, "requeue_jobs")
+    assert "2 is the most at once: these are the oldest." in said(asked)
+    assert told(answer(operator, asked)) == "finished 2"
     assert statuses(ids) == ["ready", "ready", "dead"]
-    assert act(operator, "requeue_jobs") == "1 job was requeued. Left out: 2 ready."
+    assert act(operator, "requeue_jobs") == "finished 1"
 
 
 def test_a_job_whose_key_is_taken_is_left_out(operator: Client) -> None:
     old = enqueue("demo.work", key="k", key_until="finished")
     operate.cancel(old)
     enqueue("demo.work", key="k", key_until="finished")
-    told = act(operator, "requeue_jobs", [old.pk])
-    assert told == (
-        "0 jobs were requeued. Left out: 1 cancelled but locked, or with a key that another "
-        "job has."
-    )
+    told_of = act(operator, "requeue_jobs", [old.pk])
+    assert told_of == "finished 0 Left out, another job has their key: 1"
 
 
 def test_cancel(operator: Client) -> None:
     running = make_reserved()
     (ready,), (done,) = make(), make(status=Status.DONE)
-    told = act(operator, "cancel_jobs", [running, ready, done])
-    assert told == "2 jobs were cancelled. Left out: 1 done."
+    asked = ask(operator, "cancel_jobs", [running, ready, done])
+    assert said(asked).startswith(
+        "2 jobs would be cancelled: 1 ready, 1 reserved. Left out: 1 done."
+    )
+    assert "Those that run are stopped" in said(asked)
+    assert told(answer(operator, asked)) == "finished 2"
     assert statuses([running, ready, done]) == ["cancelled", "cancelled", "done"]
     assert JobAttempt.objects.get().outcome == "cancelled"
-    assert set(LogEntry.objects.values_list("change_message", flat=True)) == {"Cancelled"}
+
+
+@pytest.mark.parametrize("query", ["status=dead", ""])
+@pytest.mark.parametrize("across", [True, False])
+def test_what_was_shown_dead_and_is_ready_again_is_not_discarded(
+    operator: Client, monkeypatch: pytest.MonkeyPatch, query: str, across: bool
+) -> None:
+    """Somebody else requeues it, between the selection and the run's own look at it."""
+    ids = make(3, status=Status.DEAD)
+    asked = ask(operator, "cancel_jobs", [] if across else ids, query)
+
+    def raced(*args: Any, **options: Any) -> BulkRun:
+        operate.requeue(ids[0])
+        return bulk.start(*args, **options)
+
+    monkeypatch.setattr(beginning, "start", raced)
+    assert told(answer(operator, asked)) == "finished 2 Left out, no longer in that status: 1"
+    assert statuses(ids) == ["ready", "cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize("word", ["ready", "scheduled", "retrying", "expired", "parked"])
+def test_an_action_is_for_the_statuses_of_the_filter(operator: Client, word: str) -> None:
+    future = UtcNow() + HOUR
+    ids = {
+        "ready": make()[0],
+        "scheduled": make(available_at=future)[0],
+        "retrying": make(available_at=future, attempts=1)[0],
+        "expired": make_reserved(),
+        "parked": make(status=Status.PARKED)[0],
+        "dead": make(status=Status.DEAD)[0],
+    }
+    Job.objects.filter(pk=ids["expired"]).update(lease_until=UtcNow() - HOUR)
+    assert act(operator, "cancel_jobs", query=f"status={word}") == "finished 1"
+    (changed,) = Job.objects.filter(status="cancelled").values_list("pk", flat=True)
+    assert changed == ids[word]
+    operate.cancel(ids.values())
+
+
+def test_a_job_that_began_to_run_meanwhile_is_cancelled_all_the_same(operator: Client) -> None:
+    (pk,) = make()
+    asked = ask(operator, "cancel_jobs", [pk])
+    lease = {"lease_token": b"t" * 16, "lease_until": UtcNow() + HOUR, "attempts": 1, "claims": 1}
+    Job.objects.filter(pk=pk).update(status=Status.RESERVED, **lease)
+    assert told(answer(operator, asked)) == "finished 1"
+    assert JobAttempt.objects.get().outcome == "cancelled"
+
+
+@pytest.mark.parametrize("shown_at", ["", "garbled", "2026-01-01"])
+def test_a_list_that_does_not_say_when_it_was_shown(operator: Client, shown_at: str) -> None:
+    ids = make(2, status=Status.DEAD)
+    for action in ("requeue_jobs", "cancel_jobs"):
+        assert "does not say when" in told(ask(operator, action, ids, shown_at=shown_at))
+        asked = ask(operator, action, ids)
+        assert "does not say when" in told(answer(operator, asked, shown_at=shown_at))
+    assert statuses(ids) == ["dead"] * 2
+    assert not BulkRun.objects.exists()
+
+
+def test_another_lists_confirmation_is_none(operator: Client) -> None:
+    ids = make(2, status=Status.DEAD)
+    asked = ask(operator, "requeue_jobs", ids[:1])
+    page = answer(operator, asked, _selected_action=ids)
+    assert "another list" in text(page)
+    page = answer(operator, asked, token="x")
+    assert "another list" in text(page)
+    assert statuses(ids) == ["dead"] * 2
+
+
+def test_what_no_list_has_is_refused(operator: Client) -> None:
+    for junk in ("x", "-1", "1" * 40, "1\0"):
+        data = {"action": "requeue_jobs", "index": "0", "_selected_action": junk}
+        page = operator.post(LIST, {**data, "shown_at": "2999-01-01T00:00:00Z"}, follow=True)
+        assert "no rows of this list" in told(page)
 
 
 def test_actions_commit_chunk_by_chunk_under_atomic_requests(
     operator: Client, connection: BaseDatabaseWrapper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
     ids = make(401, status=Status.DEAD)
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
+    asked = ask(operator, "requeue_jobs", ids)
     with count_statements(connection) as statements:
-        assert act(operator, "requeue_jobs", ids) == "401 jobs were requeued."
-    assert statements.count("COMMIT") == 3
+        assert told(answer(operator, asked)) == "finished 401"
+    assert len([sql for sql in statements if "UPDATE leasequeue_job " in sql]) == 3
+    assert statements.count("COMMIT") >= 3
 
 
 def test_nothing_ticked_and_no_get(operator: Client) -> None:
@@ -576,7 +750,7 @@ def test_each_action_has_its_own_permission(queue_db: object) -> None:
     assert act(client, "cancel_jobs", [pk]) == "No action selected."
     assert act(client, "pause_queues", [pk]) == "No action selected."
     assert statuses([pk]) == ["dead"]
-    assert act(client, "requeue_jobs", [pk]) == "1 job was requeued."
+    assert act(client, "requeue_jobs", [pk]) == "finished 1"
 
 
 def test_no_permission_no_page(queue_db: object) -> None:
@@ -600,17 +774,62 @@ def test_action_needs_a_csrf_token(operator: Client) -> None:
 def test_pausing_the_queues_of_jobs(operator: Client) -> None:
     ids = make(2, queue_name="mail") + make(queue_name="other")
     make(queue_name="untouched")
-    assert act(operator, "pause_queues", ids) == "Paused: mail, other."
-    assert act(operator, "pause_queues", ids) == "No queue was paused: all were."
+    asked = ask(operator, "pause_queues", ids)
+    assert said(asked).endswith("mail other")
+    assert not Queue.objects.exists()
+    assert told(answer(operator, asked, "")) == "" and not Queue.objects.exists()
+    assert told(answer(operator, asked)) == "Paused: mail, other."
+    assert told(answer(operator, asked)) == "No queue was paused."
     queues = {queue.name: queue for queue in Queue.objects.all()}
     assert set(queues) == {"mail", "other"}
-    assert queues["mail"].paused_by == "root"
+    assert (queues["mail"].paused_by, queues["mail"].pause_reason) == ("root", "tell why")
     mail = [queues["mail"].pk]
-    messages = list(LogEntry.objects.order_by("pk").values_list("change_message", flat=True))
-    assert messages == ["Paused", "Paused"]
+    messages = list(LogEntry.objects.order_by("pk").values_list("object_repr", "change_message"))
+    assert messages == [("mail", "Paused: tell why"), ("other", "Paused: tell why")]
     assert operator.get(f"{QUEUES}{mail[0]}/change/").status_code == 200
     assert operator.post(f"{QUEUES}add/", {"name": "x"}).status_code == 403
     assert operator.post(f"{QUEUES}{mail[0]}/change/", {"name": "x"}).status_code == 403
+
+
+def test_pausing_is_for_the_queues_that_were_named(operator: Client) -> None:
+    make(queue_name="mail")
+    asked = ask(operator, "pause_queues")
+    make(queue_name="later")
+    assert told(answer(operator, asked)) == "Paused: mail."
+
+
+def test_a_queue_that_cannot_be_paused_is_said(operator: Client) -> None:
+    """Plain SQL can put in a job whose queue has no name."""
+    ids = [*make(queue_name=""), *make(queue_name="mail")]
+    assert act(operator, "pause_queues", ids) == (
+        "No queue can have that name: (empty). Paused: mail."
+    )
+    asked = ask(operator, "pause_queues", ids)
+    bad = answer(operator, asked, queue=["a\0b", "x" * 65])
+    assert told(bad).count("No queue can have that name") == 2
+    assert list(Queue.objects.values_list("name", flat=True)) == ["mail"]
+
+
+def test_a_pause_and_its_entry_are_written_together(
+    operator: Client, connection: BaseDatabaseWrapper
+) -> None:
+    """What was paused before the database refused has its entry, and the others are not."""
+    ids = [make(queue_name=name)[0] for name in "abc"]
+    asked = ask(operator, "pause_queues", ids)
+    entries = []
+
+    def refuse(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "INSERT INTO" in sql and "django_admin_log" in sql:
+            entries.append(sql)
+            if len(entries) > 1:
+                raise OperationalError(1290, "read only")
+        return run(sql, params, many, context)
+
+    with connection.execute_wrapper(refuse):
+        assert answer(operator, asked).status_code == 503
+    paused = Queue.objects.filter(paused_at__isnull=False)
+    assert list(paused.values_list("name", flat=True)) == ["a"]
+    assert list(LogEntry.objects.values_list("object_repr", flat=True)) == ["a"]
 
 
 def test_pausing_reaches_the_queue_of_each_ticked_job(operator: Client) -> None:
@@ -626,8 +845,9 @@ def test_pausing_all_pages_says_where_it_ended(
     monkeypatch.setattr(actions, "_MOST_QUEUES", 3)
     for name in "abcd":
         make(queue_name=name)
-    told = act(operator, "pause_queues")
-    assert told == "Paused: a, b, c. Queues after c were not looked at: filter by one of them."
+    asked = ask(operator, "pause_queues")
+    assert "Queues after c were not looked at: filter by one of them." in said(asked)
+    assert told(answer(operator, asked)) == "Paused: a, b, c."
     assert act(operator, "pause_queues", query="queue=d") == "Paused: d."
 
 
@@ -639,8 +859,9 @@ def test_custom_admin_site(operator: Client) -> None:
     (pk,) = make(status=Status.DEAD)
     assert "demo.work" in text(operator.get("/ops/leasequeue/job/"))
     assert operator.get(f"/ops/leasequeue/job/{pk}/change/").status_code == 200
-    told = act(operator, "requeue_jobs", [pk], where="/ops/leasequeue/job/")
-    assert told == "1 job was requeued."
+    done = act(operator, "requeue_jobs", [pk], where="/ops/leasequeue/job/")
+    run = BulkRun.objects.get()  # this site has no pages of runs
+    assert done == f"Bulk run {run.pk}: 1 changed so far, finished."
     assert operator.get("/ops/").status_code == 200
     assert operator.get("/ops/leasequeue/queue/").status_code == 200
 

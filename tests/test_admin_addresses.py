@@ -16,6 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import Client
 from django.urls import path
 
+from django_leasequeue import add_schedule
 from django_leasequeue.admin import (
     BulkRunAdmin,
     DeadGroupAdmin,
@@ -27,7 +28,8 @@ from django_leasequeue.admin import (
 from django_leasequeue.models import BulkRun, DeadGroup, Job, Queue, Schedule, Worker
 from tests.admin_pages import FINGERPRINT, Address, addresses, arrange
 from tests.core.arrange import run as execute
-from tests.test_admin import logged_in, text, user_with
+from tests.test_admin import answer, ask, logged_in, text, user_with
+from tests.test_admin_triage import shown
 
 # A site of a project's own, under another name, with another index, below a prefix.
 ops = admin.AdminSite(name="backoffice")
@@ -137,8 +139,8 @@ def test_no_get_changes_anything(operator: Client) -> None:
 
 
 ACTIONS = {
-    "requeue": ("job/{job}/act/requeue/", {}),
-    "cancel": ("job/{job}/act/cancel/", {}),
+    "requeue": ("job/{job}/act/requeue/", {"claims": "1", "status": "dead"}),
+    "cancel": ("job/{job}/act/cancel/", {"claims": "1", "status": "dead"}),
     "requeue selected": ("deadgroup/requeue/selected/", {"job": "{job}", "shown_at": "{now}"}),
     "discard selected": ("deadgroup/cancel/selected/", {"job": "{job}", "shown_at": "{now}"}),
     "note": (f"deadgroup/group/note/?fingerprint={FINGERPRINT}", {"note": "tell why"}),
@@ -148,32 +150,98 @@ ACTIONS = {
     "drain": ("worker/{worker}/drain/", {"name": "plain"}),
     "carry on": ("bulkrun/{run}/go/", {}),
     "cancel a run": ("bulkrun/{run}/cancel/", {}),
-    "list: requeue": ("job/", {"action": "requeue_jobs", "_selected_action": "{job}"}),
-    "list: cancel": ("job/", {"action": "cancel_jobs", "_selected_action": "{job}"}),
-    "list: pause": ("job/", {"action": "pause_queues", "_selected_action": "{other}"}),
+    "payload": ("job/{job}/payload/", {"payload": '{{"new": 1}}'}),
 }
+LISTED = {
+    "requeue": ("job/", "requeue_jobs", "job"),
+    "cancel": ("job/", "cancel_jobs", "job"),
+    "pause": ("job/", "pause_queues", "other"),
+    "enable": ("schedule/", "enable", "schedule"),
+    "disable": ("schedule/", "disable", "running"),
+    "run now": ("schedule/", "run_now", "schedule"),
+}
+
+
+def named() -> dict[str, Any]:
+    """Arrange rows; return what the addresses and fields of actions name."""
+    job = arrange()
+    return {
+        "job": job,
+        "other": Job.objects.create(job_type="other", queue_name="other").pk,
+        "run": BulkRun.objects.get().pk,
+        "worker": Worker.objects.get().pk,
+        "now": "2999-01-01T00:00:00+00:00",
+        "schedule": add_schedule("a", "some.type", every=60, enabled=False).pk,
+        "running": add_schedule("b", "some.type", every=60).pk,
+    }
+
+
+def do(client: Client, address: str, data: dict[str, str], names: dict[str, Any], why: str) -> Any:
+    """Do one of ACTIONS for this reason."""
+    fields = {name: value.format(**names) for name, value in data.items()}
+    url = f"/admin/leasequeue/{address.format(**names)}"
+    if address.endswith("payload/"):  # compared first
+        fields |= shown(text(client.get(url)))
+        fields |= shown(text(client.post(url, {**fields, "reason": "x"}))) | {"confirm": "1"}
+    return client.post(url, {"reason": why, **fields}, follow=True)
 
 
 @pytest.mark.parametrize(("address", "data"), ACTIONS.values(), ids=ACTIONS)
 def test_every_action_leaves_an_entry_with_its_reason(
     operator: Client, address: str, data: dict[str, str]
 ) -> None:
-    job = arrange()
-    names = {
-        "job": job,
-        "other": Job.objects.create(job_type="other", queue_name="other").pk,
-        "run": BulkRun.objects.get().pk,
-        "worker": Worker.objects.get().pk,
-        "now": "2999-01-01T00:00:00+00:00",
-    }
-    fields = {name: value.format(**names) for name, value in data.items()}
-    answer = operator.post(
-        f"/admin/leasequeue/{address.format(**names)}", {"reason": "tell why", **fields}
-    )
-    assert answer.status_code == 302
+    assert do(operator, address, data, named(), "tell why").status_code == 200
     (entry,) = LogEntry.objects.all()
     assert entry.change_message.endswith(": tell why")
     assert entry.user.get_username() == "root"
+
+
+@pytest.mark.parametrize(("address", "action", "row"), LISTED.values(), ids=LISTED)
+def test_every_action_of_a_list_leaves_an_entry_with_its_reason(
+    operator: Client, address: str, action: str, row: str
+) -> None:
+    names = named()
+    asked = ask(operator, action, [names[row]], where=f"/admin/leasequeue/{address}")
+    assert not LogEntry.objects.exists()
+    assert answer(operator, asked).status_code == 200
+    (entry,) = LogEntry.objects.all()
+    assert entry.change_message.endswith(": tell why")
+    assert entry.user.get_username() == "root"
+
+
+BAD_REASONS = ("", " \t", "a\0b", "\x1b[2J", "two\nlines", "x" * 501)
+
+
+@pytest.mark.parametrize(
+    ("address", "data"),
+    [one for name, one in ACTIONS.items() if name != "note"],
+    ids=[name for name in ACTIONS if name != "note"],
+)
+def test_a_reason_that_cannot_be_logged_is_refused_first(
+    operator: Client, address: str, data: dict[str, str]
+) -> None:
+    """PostgreSQL refuses a NUL in the log, once the action itself is committed."""
+    names = named()
+    before = rows()
+    for reason in BAD_REASONS:
+        page = do(operator, address, data, names, reason)
+        assert page.status_code == 200
+        assert re.search("Give |A reason is one line|at most 500", text(page)), reason
+    assert rows() == before
+
+
+@pytest.mark.parametrize(("address", "action", "row"), LISTED.values(), ids=LISTED)
+def test_a_reason_of_a_list_that_cannot_be_logged_is_refused_first(
+    operator: Client, address: str, action: str, row: str
+) -> None:
+    names = named()
+    asked = ask(operator, action, [names[row]], where=f"/admin/leasequeue/{address}")
+    before = rows()
+    for reason in BAD_REASONS:
+        page = answer(operator, asked, reason)
+        assert page.status_code == 200
+        assert re.search("Give |A reason is one line|at most 500", text(page)), reason
+    assert rows() == before
 
 
 # ------------------------------------------------------------------------------ hostile strings

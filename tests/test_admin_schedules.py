@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from html import unescape
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.db import connections
 from django.test import Client
 
 from django_leasequeue import add_schedule, job
 from django_leasequeue.admin.schedule_form import ScheduleForm
 from django_leasequeue.models import Job, Schedule
 from django_leasequeue.registry import registry
-from tests.test_admin import act, logged_in, text, user_with
+from tests.test_admin import act, answer, ask, logged_in, said, text, told, user_with
 
 CLEAN = ScheduleForm.clean
 PAGES = "/admin/leasequeue/schedule/"
@@ -105,7 +108,59 @@ def test_the_actions(operator):
     assert act(operator, "enable", rows[:1], where=PAGES) == "0 schedules were enabled."
     assert act(operator, "run_now", rows, where=PAGES) == "2 jobs were enqueued."
     assert set(Job.objects.values_list("schedule", "tick_at")) == {("a", None), ("b", None)}
-    assert LogEntry.objects.count() == 5
+    messages = LogEntry.objects.order_by("pk").values_list("object_repr", "change_message")
+    assert list(messages) == [
+        *(("a", "Disabled: tell why"), ("b", "Disabled: tell why"), ("a", "Enabled: tell why")),
+        *(("a", "Run now: tell why"), ("b", "Run now: tell why")),
+    ]
+
+
+def test_an_action_is_for_those_that_were_named(operator):
+    for name in ("a", "b"):
+        add_schedule(name, "some.type", every=60)
+    asked = ask(operator, "disable", where=PAGES)
+    assert said(asked) == "It is for these schedules. a b"
+    add_schedule("c", "some.type", every=60)
+    assert told(answer(operator, asked)) == "2 schedules were disabled."
+    assert Schedule.objects.get(enabled=True).name == "c"
+
+
+def test_a_form_that_is_sent_twice_makes_one_job(operator):
+    rows = [add_schedule(name, "some.type", every=60).pk for name in ("a", "b")]
+    asked = ask(operator, "run_now", rows[:1], where=PAGES)
+    assert told(answer(operator, asked)) == "1 job was enqueued."
+    made = Job.objects.get()
+    again = answer(operator, asked)
+    assert told(again) == f"A: job {made.pk} is there already 0 jobs were enqueued."
+    assert Job.objects.get() == made and LogEntry.objects.count() == 1
+    for token in ("", "x", "a" * 33):
+        page = answer(operator, asked, token=token)
+        assert 'class="errorlist' in text(page)
+    # Another page of the same is another run; so is another schedule.
+    assert act(operator, "run_now", rows, where=PAGES) == "2 jobs were enqueued."
+    assert Job.objects.count() == 3
+
+
+def test_two_forms_at_once(operator):
+    """A double click, both requests on their way before either has answered."""
+    (row,) = [add_schedule("a", "some.type", every=60).pk]
+    asked = ask(operator, "run_now", [row], where=PAGES)
+    start = threading.Barrier(2)
+    found = []
+
+    def press():
+        start.wait(10)
+        try:
+            found.append(told(answer(operator, asked)))
+        finally:
+            connections.close_all()
+
+    rival = threading.Thread(target=press)
+    rival.start()
+    press()
+    rival.join(60)
+    assert sorted(re.findall(r"(\d) jobs? w", " ".join(found))) == ["0", "1"], found
+    assert Job.objects.count() == LogEntry.objects.count() == 1
 
 
 @pytest.mark.parametrize("payload", ["[]", "0", '""', "[1]"])

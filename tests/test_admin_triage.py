@@ -12,22 +12,22 @@ import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import Client
 from django.urls import path
 from django.utils import timezone
 
 from django_leasequeue import enqueue, job
-from django_leasequeue.admin import BulkRunAdmin, DeadGroupAdmin, JobAdmin
-from django_leasequeue.core import dead_letters
+from django_leasequeue.admin import BulkRunAdmin, DeadGroupAdmin, JobAdmin, one_job, payload_edit
+from django_leasequeue.core import dead_letters, operate
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import BulkRun, DeadGroup, Job, JobAttempt, JobEffect
 from django_leasequeue.registry import registry
 from tests.core.arrange import run as execute
 from tests.core.bulk import bury, statuses
 from tests.statements import count_statements
-from tests.test_admin import logged_in, make_reserved, text, user_with
+from tests.test_admin import answer, ask, logged_in, make_reserved, text, user_with
 
 # A site of a project's own, for the test that sets ROOT_URLCONF to this module.
 ops = admin.AdminSite(name="ops")
@@ -597,21 +597,36 @@ def test_forms_need_a_csrf_token(operator: Client) -> None:
 # --------------------------------------------------------------------------------- one job
 
 
+def press(client: Client, pk: int, operation: str, reason: str = "x", **more: str) -> str:
+    """Press a button of the job's page as it is now; return what follows."""
+    page = text(client.get(f"{ROOT}job/{pk}/change/")).partition('id="job-act"')[2]
+    data = {**shown(page), "reason": reason, **more}
+    return text(client.post(f"{ROOT}job/{pk}/act/{operation}/", data, follow=True))
+
+
 def test_requeue_and_cancel_from_the_jobs_page(operator: Client) -> None:
-    (pk,) = bury(1)
+    (pk,) = bury(1, claims=3)
     page = f"{ROOT}job/{pk}/"
     assert "Requeue this job" in text(operator.get(f"{page}change/"))
-    operator.post(f"{page}act/requeue/", {"reason": ""})
-    assert statuses([pk]) == ["dead"]
-    operator.post(f"{page}act/requeue/", {"reason": "fixed"})
-    again = operator.post(f"{page}act/requeue/", {"reason": "fixed"}, follow=True)
-    assert "Nothing was changed" in text(again)
-    assert "Requeue this job" not in text(again)
+    seen = {"claims": "3", "status": "dead"}
+    for reason in ("", "a\0b", "x" * 501):
+        press(operator, pk, "requeue", reason)
+    assert statuses([pk]) == ["dead"] and logged() == []
+    assert "The job was requeued" in press(operator, pk, "requeue", "fixed")
+    again = press(operator, pk, "requeue", "fixed", **seen)
+    assert "it has changed since" in again
+    assert "Requeue this job" not in again
+    # What was dead when it was shown, and is to be discarded, is ready again: it stays so.
+    assert "it has changed since" in press(operator, pk, "cancel", "not wanted", **seen)
+    assert statuses([pk]) == ["ready"]
     Job.objects.filter(pk=pk).update(status="dead", claims=7)  # it ran, and died again
-    late = operator.post(f"{page}act/requeue/", {"reason": "fixed", "claims": "3"}, follow=True)
-    assert "It has run again" in text(late)
-    assert 'name="claims" value="7"' in text(late)
-    operator.post(f"{page}act/cancel/", {"reason": "not wanted"})
+    late = press(operator, pk, "requeue", "fixed", **seen)
+    assert "it has changed since" in late
+    assert 'name="claims" value="7"' in late and 'name="status" value="dead"' in late
+    for missing in ({"claims": ""}, {"claims": "x"}, {"status": ""}):
+        assert "does not say when" in press(operator, pk, "requeue", "fixed", **missing)
+    assert statuses([pk]) == ["dead"]
+    press(operator, pk, "cancel", "not wanted")
     assert statuses([pk]) == ["cancelled"]
     assert logged() == ["Requeued: fixed", "Cancelled: not wanted"]
     assert operator.get(f"{page}act/cancel/").status_code == 405
@@ -620,34 +635,72 @@ def test_requeue_and_cancel_from_the_jobs_page(operator: Client) -> None:
 
 def test_a_running_job_is_not_requeued_but_cancelled(operator: Client) -> None:
     pk = make_reserved()
-    answer = operator.post(f"{ROOT}job/{pk}/act/requeue/", {"reason": "x"}, follow=True)
-    assert "Nothing was changed" in text(answer)
-    assert "Requeue this job" not in text(answer)
+    told = press(operator, pk, "requeue")
+    assert "Nothing was changed" in told
+    assert "Requeue this job" not in told
     assert statuses([pk]) == ["reserved"]
     _compared, written = edit(operator, pk, {"a": 1})
     assert written.status_code == 302
     assert (Job.objects.get().status, Job.objects.get().payload) == ("reserved", {})
-    operator.post(f"{ROOT}job/{pk}/act/cancel/", {"reason": "x"})
+    press(operator, pk, "cancel")
     assert statuses([pk]) == ["cancelled"]
     assert JobAttempt.objects.get().outcome == "cancelled"
 
 
-def test_the_lists_actions_take_a_reason(operator: Client) -> None:
-    ids = bury(1)
-    data = {"action": "requeue_jobs", "index": "0", "_selected_action": ids, "reason": "fixed"}
-    operator.post(f"{ROOT}job/", data)
-    assert (statuses(ids), logged()) == (["ready"], ["Requeued: fixed"])
+@pytest.mark.parametrize("path", ["act", "payload"])
+def test_a_job_that_changes_in_the_last_moment_is_left_alone(
+    operator: Client, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """After the page's own look at it: what is compared is the row that is locked and written."""
+    (pk,) = bury(1, payload={"a": 1}, claims=3)
+    module = one_job if path == "act" else payload_edit
+    real = module.in_one
+
+    def raced(work: Any) -> Any:
+        operate.requeue(pk)  # it ran, and died again
+        Job.objects.filter(pk=pk).update(status="dead", claims=4, finished_at=UtcNow())
+        return real(work)
+
+    monkeypatch.setattr(module, "in_one", raced)
+    if path == "act":
+        assert "it has changed since" in press(operator, pk, "requeue")
+    else:
+        edit(operator, pk, {"a": 2})
+    row = Job.objects.get()
+    assert (row.status, row.payload, row.claims) == ("dead", {"a": 1}, 4)
+    assert logged() == []
+
+
+@pytest.mark.parametrize("path", ["act", "payload"])
+def test_without_its_entry_nothing_is_changed(
+    operator: Client, connection: BaseDatabaseWrapper, path: str
+) -> None:
+    (pk,) = bury(1, payload={"a": 1})
+
+    def refuse(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "INSERT INTO" in sql and "django_admin_log" in sql:
+            raise OperationalError(1290, "read only")
+        return run(sql, params, many, context)
+
+    with connection.execute_wrapper(refuse):
+        if path == "act":
+            assert "did not answer" in press(operator, pk, "requeue")
+        else:
+            assert edit(operator, pk, {"a": 2})[1].status_code == 503
+    row = Job.objects.get()
+    assert (row.status, row.payload) == ("dead", {"a": 1})
 
 
 def test_the_lists_actions_are_for_what_was_shown(operator: Client) -> None:
     ids = bury(3)
-    action = {**shown(text(operator.get(f"{ROOT}job/"))), "action": "requeue_jobs", "index": "0"}
+    shown_at = shown(text(operator.get(f"{ROOT}job/")))["shown_at"]
     later = bury(1)
-    operator.post(f"{ROOT}job/", {**action, "select_across": "1", "_selected_action": ids[:1]})
+    answer(operator, ask(operator, "requeue_jobs", shown_at=shown_at))
     assert statuses([*ids, *later]) == ["ready"] * 3 + ["dead"]
     Job.objects.filter(pk=ids[0]).update(status="dead", finished_at=UtcNow())
-    again = {**action, "select_across": "0", "_selected_action": ids[:1]}
-    operator.post(f"{ROOT}job/", again)
+    asked = ask(operator, "requeue_jobs", ids[:1], shown_at=shown_at)
+    assert "0 jobs would be ready again" in text(asked)
+    assert 'id="confirm"' not in text(asked)
     assert statuses(ids[:1]) == ["dead"]
 
 
@@ -666,7 +719,7 @@ def test_neighbours_and_effects(operator: Client, connection: BaseDatabaseWrappe
 
 def test_the_holder_of_a_jobs_key_is_linked(operator: Client) -> None:
     old = enqueue("demo.work", key="k", key_until="finished").pk
-    operator.post(f"{ROOT}job/{old}/act/cancel/", {"reason": "x"})
+    press(operator, old, "cancel")
     holder = enqueue("demo.work", key="k", key_until="finished").pk
     page = text(operator.get(f"{ROOT}job/{old}/change/"))
     assert f'{ROOT}job/{holder}/change/">#{holder}</a>' in page

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.auth import get_permission_codename
@@ -14,11 +15,15 @@ from django.db import connections, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
+from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin.outages import answering
 from django_leasequeue.conf import get_conf
 
 __all__ = ["OperatorAdmin", "outside_atomic_requests"]
+
+#: So many have what a column of ids cannot hold.
+_DIGITS = 19
 
 M = TypeVar("M", bound=Model)
 View = TypeVar("View", bound=Callable[..., HttpResponse])
@@ -58,6 +63,13 @@ class OperatorAdmin(_ModelAdmin[M]):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         return super().changelist_view(request, extra_context)
+
+    def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        if not all(pk.isdecimal() and len(pk) < _DIGITS for pk in ticked):
+            messages.error(request, _("What was ticked are no rows of this list."))
+            return None
+        return super().response_action(request, *args, **kwargs)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         return super().get_queryset(request).using(get_conf().DATABASE)

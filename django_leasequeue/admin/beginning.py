@@ -20,7 +20,7 @@ from django_leasequeue.core.bulk_step import step
 from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.models import BulkRun
 
-__all__ = ["STEP_SECONDS", "begin", "carries", "to_run"]
+__all__ = ["STEP_SECONDS", "already", "begin", "carries", "to_run"]
 
 #: How long one request works on a run.
 STEP_SECONDS = 1.0
@@ -42,14 +42,25 @@ def begin(
     try:
         run = start(operation, chosen, options, by=by, token=token, using=using)
     except RunExists as error:
-        told = _("Nothing was started: %s had confirmed the same, and this is that run.")
-        messages.warning(request, told % (error.run.by or "-"))
-        return to_run(page, request, error.run, carries=False)
+        return _not_again(page, request, error.run)
     except LeaseQueueError as error:
         raise Http404(str(error)) from None
     page.log(request, [run], f"Started: {reason}")
     step(connections[using], run.pk, seconds=STEP_SECONDS)
     return to_run(page, request, run, carries=True)
+
+
+def already(page: OperatorAdmin[Any], request: HttpRequest, token: str) -> HttpResponse | None:
+    """Lead to the run that was started with this token, if there is one."""
+    runs = BulkRun.objects.using(get_conf().DATABASE).defer("filter")
+    run = runs.filter(token=token).first()
+    return None if run is None else _not_again(page, request, run)
+
+
+def _not_again(page: OperatorAdmin[Any], request: HttpRequest, run: BulkRun) -> HttpResponse:
+    told = _("Nothing was started: %s had confirmed the same, and this is that run.")
+    messages.warning(request, told % (run.by or "-"))
+    return to_run(page, request, run, carries=False)
 
 
 def to_run(
@@ -69,7 +80,7 @@ def to_run(
         told += " " + gettext("This carries it on: manage.py leasequeue requeue --resume %(id)d")
     shown = {"id": run.pk, "changed": run.changed, "state": run.state}
     messages.info(request, told % shown)
-    return HttpResponseRedirect(request.get_full_path())
+    return HttpResponseRedirect(url_of(page, f"{page.opts.model_name}_changelist"))
 
 
 def carries(request: HttpRequest, run: BulkRun) -> bool:

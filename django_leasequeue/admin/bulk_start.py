@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin.base import OperatorAdmin
-from django_leasequeue.admin.beginning import begin
+from django_leasequeue.admin.beginning import already, begin
 from django_leasequeue.admin.dead_forms import RunForm
 from django_leasequeue.admin.display import moment
 from django_leasequeue.admin.groups import Look, Wanted, asleep
@@ -86,12 +86,14 @@ class BulkStart(OperatorAdmin[DeadGroup]):
             messages.error(request, NOT_SHOWN)
             return self._to_group(wanted_of(request.GET))
         ticked = [int(pk) for pk in request.POST.getlist("job") if pk.isdecimal() and len(pk) < 19]
+        token = token_of(operation, shown_at, *sorted(ticked))
+        if found := already(self, request, token):
+            return found
         ids = _still_dead(ticked[:MOST_TICKED], shown_at)
         if not ids:
             messages.warning(request, _("Tick jobs that are still dead."))
             return self._to_group(wanted_of(request.GET))
         chosen = JobFilter(ids=ids, died_before=shown_at)
-        token = token_of(operation, shown_at, *sorted(ticked))
         return begin(self, request, operation, chosen, Options(), token, reason)
 
     def _start(

@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin import display, related
-from django_leasequeue.admin.actions import ReasonForm, cancel_jobs, pause_queues, requeue_jobs
+from django_leasequeue.admin.actions import ShownForm, cancel_jobs, pause_queues, requeue_jobs
 from django_leasequeue.admin.filters import JobTypeFilter, QueueFilter, StatusFilter
 from django_leasequeue.admin.lookup import matching_ids
 from django_leasequeue.admin.one_job import JobPages
@@ -65,7 +65,7 @@ class JobAdmin(JobPages):
     """Jobs are looked at, requeued and cancelled here; none is added or deleted."""
 
     change_form_template = "admin/leasequeue/job_change.html"
-    action_form = ReasonForm
+    action_form = ShownForm
 
     list_display = (
         "id",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum, auto
 from typing import Any
 
 from django.contrib import messages
@@ -15,10 +16,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
-from django_leasequeue.admin.actions import because
+from django_leasequeue.admin.changing import held, in_one
 from django_leasequeue.admin.display import EMPTY, word
 from django_leasequeue.admin.pages import address_of, url_of
 from django_leasequeue.admin.payload_edit import PayloadEdit
+from django_leasequeue.admin.reason import reason_of
+from django_leasequeue.admin.wanted import NOT_SHOWN
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core import operate
 from django_leasequeue.core.bulk_plan import SOURCES
@@ -30,6 +33,22 @@ __all__ = ["JobPages"]
 _OPERATIONS = {
     "requeue": (operate.requeue, "Requeued", _("The job was requeued.")),
     "cancel": (operate.cancel, "Cancelled", _("The job was cancelled.")),
+}
+
+
+class _Ended(Enum):
+    """What came of an operation."""
+
+    DONE = auto()
+    NOT_SHOWN = auto()
+    CHANGED = auto()
+    LEFT = auto()
+
+
+_TOLD = {
+    _Ended.NOT_SHOWN: NOT_SHOWN,
+    _Ended.CHANGED: _("Nothing was done: it has changed since the page was shown. Look anew."),
+    _Ended.LEFT: _("Nothing was changed: its status forbids it, or somebody has it locked."),
 }
 
 
@@ -55,19 +74,30 @@ class JobPages(PayloadEdit):
             raise Http404(gettext("There is no such job."))
         if not (self.has_view_permission(request, job) and self.may(request, operation, Job)):
             raise PermissionDenied
-        change, logged, told = _OPERATIONS[operation]
-        if not request.POST.get("reason", "").strip():
-            messages.warning(request, _("Give a reason."))
-        elif request.POST.get("claims", str(job.claims)) != str(job.claims):
-            # The second click of two must not requeue what has run, and died, in between.
-            messages.warning(request, _("It has run again since the page was shown: look anew."))
-        elif change(job.pk, using=get_conf().DATABASE):
-            self.log(request, [job], because(request, logged))
-            messages.success(request, told)
-        else:
-            left = _("Nothing was changed: its status forbids it, or somebody has it locked.")
-            messages.warning(request, left)
+        if (reason := reason_of(request)) is not None:
+            found = in_one(lambda: self._act(request, job, operation, reason))
+            level = messages.SUCCESS if found is _Ended.DONE else messages.WARNING
+            told = _OPERATIONS[operation][2] if found is _Ended.DONE else _TOLD[found]
+            messages.add_message(request, level, told)
         return HttpResponseRedirect(url_of(self, "job_change", job.pk))
+
+    def _act(self, request: HttpRequest, job: Job, operation: str, reason: str) -> _Ended:
+        """Change the job if it still is what the page showed: its row stays locked meanwhile."""
+        claims, status = request.POST.get("claims", ""), request.POST.get("status", "")
+        if not (claims.isdecimal() and status):
+            return _Ended.NOT_SHOWN
+        now = held(job.pk, "claims", "status")
+        if now is None:
+            return _Ended.LEFT
+        # The second click of two must not requeue what has run, and died, in between; nor cancel
+        # what was dead, and is ready again.
+        if (str(now.claims), now.status) != (claims, status):
+            return _Ended.CHANGED
+        change, logged, _told = _OPERATIONS[operation]
+        if not change(job.pk, using=get_conf().DATABASE):
+            return _Ended.LEFT
+        self.log(request, [job], f"{logged}: {reason}")
+        return _Ended.DONE
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

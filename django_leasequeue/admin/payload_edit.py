@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -12,15 +12,23 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin.base import OperatorAdmin
+from django_leasequeue.admin.changing import held, in_one
 from django_leasequeue.admin.pages import page, url_of
 from django_leasequeue.admin.payload_forms import PayloadForm, diff, indented
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.operate import REQUEUED, requeue
+from django_leasequeue.core.operate import requeue
 from django_leasequeue.exceptions import EnqueueError
 from django_leasequeue.models import Job
 from django_leasequeue.registry import registry
 
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise
+
 __all__ = ["PayloadEdit"]
+
+_DONE = _("The job was requeued with its new payload.")
+_CHANGED = _("The job has changed meanwhile: begin again.")
+_LEFT = _("The job was not requeued: it must be dead or cancelled, its key free, and not locked.")
 
 
 class PayloadEdit(OperatorAdmin[Job]):
@@ -37,7 +45,7 @@ class PayloadEdit(OperatorAdmin[Job]):
             # What is written is what was compared, not what was typed after that.
             compared = _digest(indented(new))
             if form.cleaned_data["edited"] != _mark(job):
-                form.add_error(None, _("The job has changed meanwhile: begin again."))
+                form.add_error(None, _CHANGED)
             elif "confirm" in request.POST and request.POST.get("compared") == compared:
                 return self._requeue(request, job, form.cleaned_data)
             else:
@@ -77,19 +85,27 @@ class PayloadEdit(OperatorAdmin[Job]):
         return job
 
     def _requeue(self, request: HttpRequest, job: Job, data: dict[str, Any]) -> HttpResponse:
+        pk = job.pk
         try:
-            changed = requeue(job.pk, payload=data["payload"], using=get_conf().DATABASE)
+            told = in_one(lambda: self._write(request, pk, data))
         except EnqueueError as error:
-            changed = []
             messages.error(request, str(error))
-        if changed:
-            self.log(request, [job], f"Payload edited and requeued: {data['reason']}")
-            messages.success(request, _("The job was requeued with its new payload."))
-        else:
-            words = ", ".join(REQUEUED)
-            told = _("The job was not requeued: it must be %s, and its key free.") % words
-            messages.warning(request, told)
-        return HttpResponseRedirect(url_of(self, "job_change", job.pk))
+            told = _LEFT
+        level = messages.SUCCESS if told is _DONE else messages.WARNING
+        messages.add_message(request, level, told)
+        return HttpResponseRedirect(url_of(self, "job_change", pk))
+
+    def _write(self, request: HttpRequest, pk: int, data: dict[str, Any]) -> _StrOrPromise:
+        """Requeue the job if it still is what was edited: its row stays locked meanwhile."""
+        job = held(pk, "status", "claims", "payload", "job_type")
+        if job is None:
+            return _LEFT
+        if _mark(job) != data["edited"]:
+            return _CHANGED
+        if not requeue(pk, payload=data["payload"], using=get_conf().DATABASE):
+            return _LEFT
+        self.log(request, [job], f"Payload edited and requeued: {data['reason']}")
+        return _DONE
 
 
 def _mark(job: Job) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -10,15 +9,16 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin import display
 from django_leasequeue.admin.base import OperatorAdmin
+from django_leasequeue.admin.schedule_actions import DISABLE, ENABLE, RUN, act_on
 from django_leasequeue.admin.schedule_form import ScheduleForm
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core import schedules
@@ -117,47 +117,19 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
         self.message_user(request, gettext("Next ticks: %s.") % ticks, messages.INFO)
 
     @admin.action(permissions=["change"], description=_("Enable selected schedules"))
-    def enable(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        """Let the selected schedules tick again."""
-        count = self._each(request, queryset, schedules.enable_schedule, "Enabled")
-        done = ngettext("%d schedule was enabled.", "%d schedules were enabled.", count) % count
-        self.message_user(request, done, messages.SUCCESS if count else messages.WARNING)
+    def enable(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponse:
+        """Let the selected schedules tick again, after a question."""
+        return act_on(self, request, queryset, ENABLE)
 
     @admin.action(permissions=["change"], description=_("Disable selected schedules"))
-    def disable(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        """Let the selected schedules tick no more."""
-        count = self._each(request, queryset, schedules.disable_schedule, "Disabled")
-        done = ngettext("%d schedule was disabled.", "%d schedules were disabled.", count) % count
-        self.message_user(request, done, messages.SUCCESS if count else messages.WARNING)
+    def disable(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponse:
+        """Let the selected schedules tick no more, after a question."""
+        return act_on(self, request, queryset, DISABLE)
 
     @admin.action(permissions=["change"], description=_("Run selected schedules now"))
-    def run_now(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
-        """Enqueue the job of each selected schedule, besides its ticks."""
-
-        def run(name: str, using: str | None) -> bool:
-            return schedules.run_schedule(name, using=using).created
-
-        count = self._each(request, queryset, run, "Run now")
-        done = ngettext("%d job was enqueued.", "%d jobs were enqueued.", count) % count
-        self.message_user(request, done, messages.SUCCESS if count else messages.WARNING)
-
-    def _each(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Schedule],
-        operation: Callable[..., bool],
-        message: str,
-    ) -> int:
-        """Do it to each, say what could not be done, and return how many were changed."""
-        changed = []
-        for schedule in queryset:
-            try:
-                if operation(schedule.name, using=queryset.db):
-                    changed.append(schedule)
-            except ScheduleError as error:
-                self.message_user(request, f"{schedule.name}: {error}", messages.ERROR)
-        self.log(request, changed, message)
-        return len(changed)
+    def run_now(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponse:
+        """Enqueue the job of each selected schedule, besides its ticks, after a question."""
+        return act_on(self, request, queryset, RUN)
 
     @admin.display(description=_("ticks"))
     def rule(self, schedule: Schedule) -> str:

@@ -88,18 +88,19 @@ def next_tick(rule: Rule, now: datetime, last: datetime | None) -> datetime:
     return rule.after(now if last is None else max(now, last))
 
 
-def job_of(row: Row, tick: datetime | None) -> Request:
+def job_of(row: Row, tick: datetime | None, token: str = "") -> Request:
     """Return the job of a tick, or one made by hand for None. Runs no code of the project.
 
-    Its identity is the schedule's name and the tick. The payload is taken as it is, limits are as
-    far as this process knows the job type. Raises ScheduleError for a payload that is no object.
+    Its identity is the schedule's name and the tick, or the token of what is made by hand. The
+    payload is taken as it is, limits are as far as this process knows the job type. Raises
+    ScheduleError for a payload that is no object.
     """
     declared, conf = registry.get(row.job_type), get_conf()
     request = Request(
         job_type=row.job_type,
         queue=row.queue_name,
         payload=row.payload,
-        idempotency_key=_identity(row.name, tick),
+        idempotency_key=_identity(row.name, tick, token),
         live_key=digest_key(f"schedule {row.key}") if row.key else None,
         keyed=bool(row.key),
         on_conflict="return",
@@ -118,9 +119,9 @@ def job_of(row: Row, tick: datetime | None) -> Request:
     return sign_request(request)
 
 
-def _identity(name: str, tick: datetime | None) -> str:
-    if tick is None:
+def _identity(name: str, tick: datetime | None, token: str) -> str:
+    if tick is None and not token:
         return secrets.token_hex(32)
+    which = f"by hand\0{token}" if tick is None else f"{tick:%Y-%m-%dT%H:%M:%S.%f}"
     # No key's digest: NUL is refused in keys.
-    text = f"schedule\0{name}\0{tick:%Y-%m-%dT%H:%M:%S.%f}"
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(f"schedule\0{name}\0{which}".encode()).hexdigest()

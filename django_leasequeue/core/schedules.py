@@ -149,11 +149,12 @@ def disable_schedule(name: str, *, using: str | None = None) -> bool:
     return True
 
 
-def run_schedule(name: str, *, using: str | None = None) -> Job:
+def run_schedule(name: str, *, token: str = "", using: str | None = None) -> Job:
     """Enqueue the job of the schedule `name` now, besides its ticks, whether it is enabled or not.
 
-    Its `created` is False when the schedule has a key and a live job holds it: that one is
-    returned. Raises ScheduleError without a schedule of that name.
+    Its `created` is False when the schedule has a key and a live job holds it, or a job was
+    enqueued with this `token` before: that one is returned. Without a token each call is one of
+    its own. Raises ScheduleError without a schedule of that name.
     """
     connection = _connection(using)
     dialect = dialect_for(connection)
@@ -161,7 +162,7 @@ def run_schedule(name: str, *, using: str | None = None) -> Job:
     rows = ask(connection, tagged("tick", sql), [name])
     if not rows:
         raise ScheduleError(f"there is no schedule named {name!r}")
-    request = job_of(Row.read(dialect, rows[0]), None)
+    request = job_of(Row.read(dialect, rows[0]), None, token)
     job_id, created = repeat(connection, lambda: insert_one(connection, request))
     job = Job.objects.using(connection.alias).defer("payload").get(pk=job_id)
     job.created = created

@@ -15,7 +15,7 @@ from django_leasequeue.outcomes import End, Outcome
 from tests.core.arrange import claim_jobs, job, outcomes, running
 from tests.core.bulk import bury, statuses
 from tests.statements import count_statements
-from tests.test_admin import act, logged_in, user_with
+from tests.test_admin import act, answer, ask, logged_in, said, told, user_with
 
 ROOT = "/admin/leasequeue/"
 DEAD = f"{ROOT}deadgroup/"
@@ -37,7 +37,9 @@ def press(client, job_id, how):
     """Requeue one job, in one of the ways that there are."""
     page = f"{ROOT}job/{job_id}/"
     if how == "page":
-        client.post(f"{page}act/requeue/", {"reason": "x"})
+        now = job(job_id)
+        data = {"reason": "x", "claims": now.claims, "status": now.status}
+        client.post(f"{page}act/requeue/", data)
     elif how == "list":
         act(client, "requeue_jobs", [job_id])
     elif how == "selection":
@@ -69,13 +71,16 @@ def test_e2_a_running_job_is_not_requeued(connection, operator, how):
     assert not LogEntry.objects.exists()
 
 
-@pytest.mark.parametrize("how", ["act/cancel/", "list"])
+@pytest.mark.parametrize("how", ["act/cancel/", "list", "all pages"])
 def test_a_running_job_that_is_cancelled_is_lost_to_its_worker(connection, operator, how):
     (held,) = running(connection)
     if how == "list":
-        assert act(operator, "cancel_jobs", [held.job_id]) == "1 job was cancelled."
+        assert act(operator, "cancel_jobs", [held.job_id]) == "finished 1"
+    elif how == "all pages":
+        assert act(operator, "cancel_jobs", query="status=reserved") == "finished 1"
     else:
-        operator.post(f"{ROOT}job/{held.job_id}/{how}", {"reason": "x"})
+        data = {"reason": "x", "claims": "1", "status": "reserved"}
+        operator.post(f"{ROOT}job/{held.job_id}/{how}", data)
     settle(connection, [Ending(held.lease, Outcome(End.COMPLETED))])
     assert job(held.job_id).status == "cancelled"
     assert outcomes(held.job_id) == ["cancelled"]
@@ -99,26 +104,26 @@ def test_a_job_that_was_pruned_between_page_and_post(connection, operator):
         assert answer.status_code == 404, page
     data = {"job": gone, "shown_at": "2999-01-01T00:00:00Z", "reason": "x"}
     assert operator.post(f"{DEAD}requeue/selected/", data).status_code == 302
-    told = act(operator, "requeue_jobs", [gone])
-    assert told.endswith("0 jobs were requeued. Left out: 1 gone.")
+    asked = ask(operator, "requeue_jobs", [gone])
+    assert "Left out: 1 gone." in said(asked)
     assert not LogEntry.objects.exists() and not BulkRun.objects.exists()
 
 
 def test_i2_all_pages_in_chunks_with_true_counts(connection, operator, monkeypatch):
     monkeypatch.setattr(bulk_plan, "CHUNK", 3)
     ids, others = bury(10), bury(2, status="done")
+    asked = ask(operator, "requeue_jobs", query="status=dead")
     with count_statements(connection) as statements:
-        told = act(operator, "requeue_jobs", query="status=dead")
-    assert told == "10 jobs were requeued."
-    assert statements.count("COMMIT") == 4
+        assert told(answer(operator, asked)) == "finished 10"
     changes = [sql for sql in statements if "UPDATE leasequeue_job " in sql]
     assert len(changes) == 4
     assert max(sql.count("%s") for sql in changes) < 10
     assert statuses([*ids, *others]) == ["ready"] * 10 + ["done"] * 2
-    assert LogEntry.objects.count() == 10
     for _again in range(2):
-        assert act(operator, "requeue_jobs", query="status=dead") == "0 jobs were requeued."
-    assert LogEntry.objects.count() == BulkRun.objects.get().changed == 10
+        assert "confirmed the same" in told(answer(operator, asked))
+        assert "0 jobs" in said(ask(operator, "requeue_jobs", query="status=dead"))
+    assert LogEntry.objects.count() == BulkRun.objects.count() == 1
+    assert BulkRun.objects.get().changed == 10
 
 
 def test_i2_takes_a_post_and_the_permission(connection):
