@@ -64,6 +64,8 @@ class Job(models.Model):
     checkpoint = models.JSONField(null=True)
     schedule = ExactCharField(max_length=255, db_default="")
     tick_at = UtcDateTimeField(null=True, db_default=None)
+    #: The id of the last bulk run that changed it; the run's row may be pruned by now.
+    bulk_run = models.BigIntegerField(null=True, db_default=None)
     created_at = UtcDateTimeField(db_default=UtcNow())
     updated_at = UtcDateTimeField(db_default=UtcNow())
     finished_at = UtcDateTimeField(null=True, db_default=None)

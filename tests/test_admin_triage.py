@@ -226,6 +226,50 @@ def test_a_group_is_requeued_and_the_others_are_not(operator: Client) -> None:
     assert "300" in text(operator.get(f"{ROOT}bulkrun/"))
 
 
+@pytest.mark.parametrize("operation", ["requeue", "cancel"])
+def test_a_job_says_which_run_changed_it_and_why(operator: Client, operation: str) -> None:
+    """Thousands of jobs, and one entry: it is the run's, and each job knows its run."""
+    ids, (other,) = bury(300, fingerprint=A), bury(1, fingerprint=B)
+    address = confirm(operator, f"fingerprint={A}", operation, reason="a <b>provider</b> was down")
+    assert LogEntry.objects.count() == 1
+    run = BulkRun.objects.get()
+    assert set(Job.objects.filter(pk__in=ids).values_list("bulk_run", flat=True)) == {run.pk}
+    for page in ("history/", "change/"):
+        shown_page = text(operator.get(f"{ROOT}job/{ids[-1]}/{page}"))
+        assert f'href="{address}"' in shown_page
+        for words in (f"{operation} #{run.pk}", "root", "Started: a &lt;b&gt;provider&lt;/b&gt;"):
+            assert words in shown_page
+        assert address not in text(operator.get(f"{ROOT}job/{other}/{page}"))
+    run.delete()
+    for page in ("history/", "change/"):
+        assert "which was pruned" in text(operator.get(f"{ROOT}job/{ids[0]}/{page}"))
+
+
+def test_without_its_entry_a_run_changes_nothing(
+    operator: Client, connection: BaseDatabaseWrapper
+) -> None:
+    ids = bury(3, fingerprint=A)
+    address = f"{DEAD}requeue/confirm/?fingerprint={A}"
+    data = {**shown(text(operator.get(address))), "reason": "fixed"}
+    with connection.execute_wrapper(no_entries):
+        assert operator.post(address, data).status_code == 503
+    assert statuses(ids) == ["dead"] * 3
+    # The run is there, and whoever carries it on says why.
+    page = text(operator.post(address, data, follow=True))
+    assert "confirmed the same" in page and 'id="id_go_reason"' in page
+    assert statuses(ids) == ["dead"] * 3
+    go = f"{ROOT}bulkrun/{BulkRun.objects.get().pk}/go/"
+    operator.post(go, {"reason": "the log is back"})
+    assert (statuses(ids), logged()) == (["ready"] * 3, ["Carried on: the log is back"])
+
+
+def no_entries(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    """Refuse what is to be written to the log."""
+    if "INSERT INTO" in sql and "django_admin_log" in sql:
+        raise OperationalError(1290, "read only")
+    return run(sql, params, many, context)
+
+
 def test_never_more_than_was_shown(operator: Client) -> None:
     ids = bury(3, fingerprint=A)
     address = f"{DEAD}requeue/confirm/?fingerprint={A}"
@@ -676,13 +720,7 @@ def test_without_its_entry_nothing_is_changed(
     operator: Client, connection: BaseDatabaseWrapper, path: str
 ) -> None:
     (pk,) = bury(1, payload={"a": 1})
-
-    def refuse(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if "INSERT INTO" in sql and "django_admin_log" in sql:
-            raise OperationalError(1290, "read only")
-        return run(sql, params, many, context)
-
-    with connection.execute_wrapper(refuse):
+    with connection.execute_wrapper(no_entries):
         if path == "act":
             assert "did not answer" in press(operator, pk, "requeue")
         else:

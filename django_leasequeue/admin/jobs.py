@@ -102,6 +102,7 @@ class JobAdmin(JobPages):
         (_("Progress"), {"fields": ("progress_text", "checkpoint_text")}),
         (_("Times"), {"fields": ("created", "available", "expires", "updated", "finished")}),
         (_("Origin"), {"fields": ("idempotency_key", "live_key", "schedule", "tick", "timeout")}),
+        (_("Operators"), {"fields": ("bulk_run_words",)}),
         (_("Related jobs"), {"fields": ("same_key", "same_type")}),
     )
 

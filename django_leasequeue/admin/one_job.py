@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Any
 
-from django.contrib import messages
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
@@ -21,6 +22,7 @@ from django_leasequeue.admin.display import EMPTY, word
 from django_leasequeue.admin.pages import address_of, url_of
 from django_leasequeue.admin.payload_edit import PayloadEdit
 from django_leasequeue.admin.reason import reason_of
+from django_leasequeue.admin.run_of_job import run_of
 from django_leasequeue.admin.wanted import NOT_SHOWN
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core import operate
@@ -54,6 +56,8 @@ _TOLD = {
 
 class JobPages(PayloadEdit):
     """A job's page and the addresses below it."""
+
+    object_history_template = "admin/leasequeue/job_history.html"
 
     class Media:
         css = {"all": ["leasequeue/triage.css"]}
@@ -106,6 +110,24 @@ class JobPages(PayloadEdit):
         if job is not None:
             context["controls"] = self._controls(request, job)
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the entries of the job, and the bulk run that changed it last."""
+        job = self.get_object(request, unquote(object_id))
+        found = run_of(job, self.admin_site) if job else None
+        more = {"bulk_run": found, **(extra_context or {})}
+        return super().history_view(request, object_id, more)
+
+    @admin.display(description=_("last bulk run"))
+    def bulk_run_words(self, job: Job) -> str | SafeString:
+        """Show which bulk run changed it last, by whom and why."""
+        found = run_of(job, self.admin_site)
+        if found is None:
+            return EMPTY
+        line = format_html("{}, {}, {}: {}", found.name, found.when, found.by, found.why or "-")
+        return format_html('<a href="{}">{}</a>', found.url, line) if found.url else line
 
     def reveals(self, request: HttpRequest) -> bool:
         """Tell whether sensitive fields were asked for by somebody who may see them."""

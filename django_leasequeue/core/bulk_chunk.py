@@ -17,6 +17,7 @@ from django_leasequeue.core.bulk_search import Found, Place, find
 from django_leasequeue.core.changes import cancel_rows, requeue_rows
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.core.operating import Row, lock_jobs
+from django_leasequeue.core.payloads import Columns
 from django_leasequeue.core.transaction import CommitUnknown, ask, marks, run, tagged
 from django_leasequeue.statuses import Status
 
@@ -122,7 +123,9 @@ def _change(
 ) -> Chunk:
     first = standing.state is State.CANARY
     spread = 0.0 if first else plan.options.spread
-    changed = _CHANGES[plan.operation](connection, cursor, met.rows, spread)
+    # By this a job's page tells which run it was, who began it and why.
+    columns = Columns(", bulk_run = %s", (plan.id,))
+    changed = _CHANGES[plan.operation](connection, cursor, met.rows, spread, columns)
     held = {row.id for row in met.rows} - set(changed)
     more = met.more and len(changed) != standing.room
     next_at = _next_at(standing, plan.options.rate, len(changed))
@@ -182,15 +185,23 @@ def _meet(
 
 
 def _requeue(
-    connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequence[Row], spread: float
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    rows: Sequence[Row],
+    spread: float,
+    columns: Columns,
 ) -> list[int]:
-    return requeue_rows(connection, cursor, rows, spread=spread)
+    return requeue_rows(connection, cursor, rows, spread=spread, columns=columns)
 
 
 def _cancel(
-    connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequence[Row], spread: float
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    rows: Sequence[Row],
+    spread: float,
+    columns: Columns,
 ) -> list[int]:
-    return cancel_rows(connection, cursor, rows)
+    return cancel_rows(connection, cursor, rows, columns=columns)
 
 
 _CHANGES: dict[str, Callable[..., list[int]]] = {"requeue": _requeue, "cancel": _cancel}

@@ -23,7 +23,13 @@ REQUEUED = (Status.DEAD, Status.CANCELLED)
 _AS_IT_IS = Columns()
 
 
-def cancel_rows(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Sequence[Row]) -> Ids:
+def cancel_rows(
+    connection: BaseDatabaseWrapper,
+    cursor: CursorWrapper,
+    rows: Sequence[Row],
+    *,
+    columns: Columns = _AS_IT_IS,
+) -> Ids:
     """Cancel jobs that are locked, and end their attempts; return their ids."""
     running = [
         Lease(row.id, bytes(row.token))
@@ -35,9 +41,9 @@ def cancel_rows(connection: BaseDatabaseWrapper, cursor: CursorWrapper, rows: Se
     ids = [row.id for row in rows]
     change = (
         "status = 'cancelled', live_key = NULL, lease_token = NULL, lease_until = NULL, "
-        f"finished_at = {dialect_for(connection).stamp}"
+        f"finished_at = {dialect_for(connection).stamp}{columns.change}"
     )
-    update_jobs(connection, cursor, ids, change, [], sources_of(Status.CANCELLED))
+    update_jobs(connection, cursor, ids, change, columns.params, sources_of(Status.CANCELLED))
     return ids
 
 

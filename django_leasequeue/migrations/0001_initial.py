@@ -198,6 +198,7 @@ class Migration(migrations.Migration):
                     django_leasequeue.fields.ExactCharField(db_default="", max_length=255),
                 ),
                 ("tick_at", django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
+                ("bulk_run", models.BigIntegerField(db_default=None, null=True)),
                 (
                     "created_at",
                     django_leasequeue.fields.UtcDateTimeField(

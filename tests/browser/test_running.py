@@ -21,7 +21,7 @@ def test_pause_and_resume(site, worker_process):
     assert worker.named("job_claimed", job_id=held) == []
     site.open("queue/")
     site.picture("queues")
-    ask(site, "Resume", "")
+    ask(site, "Resume", "the mail server is back")
     worker.wait_event("job_completed", job_id=held)
     worker.signal(15)
     assert worker.wait() == 0
@@ -54,8 +54,7 @@ def test_the_dashboard_refreshes_itself(site):
 def ask(site, verb: str, reason: str) -> None:
     """Open a row's form, give the reason and send it."""
     site.one(".leasequeue-ask summary").click()
-    if reason:
-        site.fill(".leasequeue-ask input[name=reason]", reason)
+    site.fill(".leasequeue-ask input[name=reason]", reason)
     button = site.one(".leasequeue-ask button")
     assert button.text == verb
     button.click()

@@ -8,6 +8,9 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from django_leasequeue.core.bulk import start
+from django_leasequeue.core.bulk_filter import JobFilter
+from django_leasequeue.core.bulk_plan import Options
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import BulkRun, Job
 from tests.core.bulk import bury
@@ -99,13 +102,39 @@ def test_what_two_tabs_show_is_requeued_once(site):
     site.driver.close()
     site.driver.switch_to.window(second)
     site.one("#requeue-job").click()
-    site.reads("It has run again since the page was shown")
+    site.reads("it has changed since the page was shown")
     site.driver.close()
     site.driver.switch_to.window(first)
     site.one("#confirm").click()
     site.reads("Nothing was started: root had confirmed the same")
     assert BulkRun.objects.get().changed == 3
     assert sum(dead().values()) == 3
+
+
+def test_the_lists_action_asks_why_and_its_page_carries_it_on(site):
+    bury(30, "proc.note", fingerprint=A)
+    site.open("job/?status=dead")
+    site.one("#action-toggle").click()
+    site.one("select[name=action] option[value=requeue_jobs]").click()
+    site.one(".actions button[name=index]").click()
+    site.reads("30 jobs would be ready again")
+    confirm(site, "the mail server is back")
+    site.wait(lambda: site.one("#run-changed").text == "30", "the run's end")
+    site.reads("Started: the mail server is back")
+    assert sum(dead().values()) == 0
+
+
+def test_a_run_that_is_only_looked_at_stays_as_it_is(site):
+    ids = bury(3, "proc.note", fingerprint=A)
+    run = start("requeue", JobFilter(ids=ids), Options(), by="somebody at a command line")
+    site.open(f"bulkrun/{run.pk}/change/")
+    site.one("#id_go_reason")
+    assert not site.all("#bulk-go[data-carries]")
+    site.driver.refresh()
+    site.fill("#id_go_reason", "they are away")
+    assert sum(dead().values()) == 3
+    site.one("#bulk-go input[type=submit]").click()
+    site.wait(lambda: site.one("#run-changed").text == "3", "the run's end")
 
 
 def test_a_payload_is_mended_and_requeued(site):
