@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.dialect import Dialect, dialect_for
-from django_leasequeue.core.request import Request
+from django_leasequeue.core.request import Identity, Request
 from django_leasequeue.core.transaction import in_transaction, tagged
 
 __all__ = [
@@ -112,8 +112,10 @@ def insert_one(connection: BaseDatabaseWrapper, request: Request) -> tuple[int, 
                 except IntegrityError as error:
                     if not dialect.is_duplicate(error):
                         raise
-            if (job_id := _holder(dialect, cursor, request, dialect.share_lock)) is not None:
-                return job_id, False
+            for identity in request.identities:
+                job_id = _holder(dialect, cursor, identity, dialect.share_lock)
+                if job_id is not None:
+                    return job_id, False
             # The job that had the key was removed in between: the key is free again.
 
 
@@ -136,7 +138,7 @@ def _seen_holder(
     A snapshot may still show a job as live that has finished since: the new job would be lost. A
     key that lasts forever cannot mislead.
     """
-    job_id = _holder(dialect_for(connection), cursor, request)
+    job_id = _holder(dialect_for(connection), cursor, request.identity)
     if job_id is None or not request.live_key or not reads_snapshot(connection):
         return job_id
     return job_id if has_key_now(connection, job_id, request.live_key) else None
@@ -173,14 +175,14 @@ def reads_snapshot(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _holder(
-    dialect: Dialect, cursor: CursorWrapper, request: Request, lock: str = ""
+    dialect: Dialect, cursor: CursorWrapper, identity: Identity, lock: str = ""
 ) -> int | None:
-    """Return the id of the job that has the request's key.
+    """Return the id of the job that has the key.
 
     Without a `lock` a job that was committed after this transaction's snapshot is not seen. With
     one it is; the read is of the index alone, so the job's row stays free.
     """
-    queue, column, digest = request.identity
+    queue, column, digest = identity
     cursor.execute(
         tagged(
             "enqueue",

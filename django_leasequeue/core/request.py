@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypedDict
@@ -102,6 +102,15 @@ class Request:
     def identity(self) -> Identity:
         """What makes two requests the same job: the queue and whichever key is unique."""
         return Identity.of(self.queue, self.idempotency_key, self.live_key)
+
+    @property
+    def identities(self) -> Sequence[Identity]:
+        """All that a job can have taken, the one that decides first.
+
+        A live key is given up when its job ends; what a schedule has run by hand is not run again.
+        """
+        forever = Identity.of(self.queue, self.idempotency_key, None)
+        return (self.identity,) if self.live_key is None else (self.identity, forever)
 
 
 def build_request(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db.transaction import atomic
 
 from django_leasequeue import (
     ScheduleError,
@@ -16,6 +17,7 @@ from django_leasequeue import (
     next_ticks,
     run_schedule,
 )
+from django_leasequeue.core.operate import cancel
 from django_leasequeue.core.ticking import due_schedules, tick
 from django_leasequeue.models import Job, Schedule
 from django_leasequeue.testing import freeze
@@ -176,6 +178,31 @@ def test_running_now_respects_the_key(clock):
     add_schedule("a", "some.type", every=60, key="k")
     first, second = run_schedule("a"), run_schedule("a")
     assert (first.created, second.created, second.pk) == (True, False, first.pk)
+
+
+@pytest.mark.parametrize("key", ["", "k"])
+def test_running_now_once_for_a_token(connection, clock, key):
+    """Also when its job has ended by then, and has given up the schedule's key."""
+    add_schedule("a", "some.type", every=60, key=key)
+    add_schedule("b", "some.type", every=60)
+    first = run_schedule("a", token="t")
+    assert run_schedule("a", token="t").pk == first.pk
+    cancel(first)
+    again = run_schedule("a", token="t")
+    assert (again.pk, again.created) == (first.pk, False)
+    others = [run_schedule("a", token="u"), run_schedule("b", token="t")]
+    assert [job.created for job in others] == [True, True]
+    assert Job.objects.count() == 3
+    assert run_schedule("a", token="t").pk == (others[0].pk if key else first.pk)  # the live one
+
+
+def test_a_token_inside_the_callers_transaction(connection, clock):
+    add_schedule("a", "some.type", every=60)
+    first = run_schedule("a", token="t")
+    with atomic():
+        again = run_schedule("a", token="t")
+        assert (again.pk, again.created) == (first.pk, False)
+        assert run_schedule("a", token="u").created
 
 
 def test_the_next_ticks_are_in_the_zone(clock):
