@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from typing import Any
@@ -13,6 +14,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.http import HttpRequest
 from django.test import Client
 from django.urls import path
 
@@ -340,10 +342,17 @@ def test_a_database_that_refuses_is_told_of_and_no_traceback(
     assert rows() == before
 
 
+def who(request: HttpRequest) -> dict[str, str]:
+    """What many a project gives to all its templates."""
+    return {"who": request.user.get_username()}
+
+
 def test_an_outage_with_sessions_in_the_database(
-    operator: Client, connection: BaseDatabaseWrapper
+    operator: Client, connection: BaseDatabaseWrapper, settings: Any
 ) -> None:
     """Not even the user is known then: the page asks for nothing, after the first refusal."""
+    settings.TEMPLATES = copy.deepcopy(settings.TEMPLATES)
+    settings.TEMPLATES[0]["OPTIONS"]["context_processors"].append(f"{__name__}.who")
     arrange()
     table = addresses()
     asked: list[str] = []
