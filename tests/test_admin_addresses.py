@@ -351,6 +351,7 @@ def test_an_outage_with_sessions_in_the_database(
     operator: Client, connection: BaseDatabaseWrapper, settings: Any
 ) -> None:
     """Not even the user is known then: the page asks for nothing, after the first refusal."""
+    settings.SESSION_SAVE_EVERY_REQUEST = True
     settings.TEMPLATES = copy.deepcopy(settings.TEMPLATES)
     settings.TEMPLATES[0]["OPTIONS"]["context_processors"].append(f"{__name__}.who")
     arrange()

@@ -65,6 +65,9 @@ def _answer(request: HttpRequest, error: Exception) -> HttpResponse:
         raise error
     said = why(error)
     _log.error("%s %s: %s", request.method, request.path, said)
+    if not hasattr(getattr(request, "session", None), "_session_cache"):
+        # It could not be loaded, and the middleware would ask for it again on the way out.
+        vars(request).pop("session", None)
     # Without the request: its user and its session may be in the database that is away, and so may
     # be what a project's own templates and context processors ask for.
     page = render_to_string("admin/leasequeue/outage.html", {"why": said})
