@@ -9,6 +9,7 @@ import pytest
 from django.db import transaction
 
 from django_leasequeue import cancel, enqueue
+from django_leasequeue.models import Job
 from tests.process import rows
 from tests.waiting import wait_until
 
@@ -50,6 +51,24 @@ def test_a_running_job_ends_soon(queue_db, worker_process, gate, crew):
     assert worker.wait() == 0
     assert not worker.named("job_lease_lost")
     assert (rows.job(job_id).status, rows.outcomes(job_id)) == ("cancelled", ["cancelled"])
+
+
+@pytest.mark.parametrize("crew", [pytest.param("child", marks=on_servers), "solo"])
+def test_a_running_job_that_is_deleted_is_lost(queue_db, worker_process, gate, crew):
+    """By plain SQL, say: no page of the admin deletes jobs. The worker goes on with the next."""
+    options, job_type, _seen = CREWS[crew]
+    job_id = enqueue(job_type, {"gate": str(gate("a"))}).id
+    worker = worker_process(*options)
+    gate("a").wait(f"started-{job_id}")
+    assert Job.objects.filter(pk=job_id).delete()[0] == 1
+    worker.wait_event("job_lease_lost", job_id=job_id)
+    assert gate("a").said(f"LeaseLost-{job_id}")
+    after = enqueue("hang.pid").id
+    worker.wait_event("job_completed", job_id=after)
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+    assert not worker.named("worker_fatal")
+    assert not Job.objects.filter(pk=job_id).exists() and rows.outcomes(job_id) == []
 
 
 @on_servers
