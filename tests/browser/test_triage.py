@@ -118,6 +118,7 @@ def test_the_lists_action_asks_why_and_its_page_carries_it_on(site):
     site.one("select[name=action] option[value=requeue_jobs]").click()
     site.one(".actions button[name=index]").click()
     site.reads("30 jobs would be ready again")
+    site.picture("action")
     confirm(site, "the mail server is back")
     site.wait(lambda: site.one("#run-changed").text == "30", "the run's end")
     site.reads("Started: the mail server is back")
