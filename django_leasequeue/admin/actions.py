@@ -41,7 +41,8 @@ def _now() -> str:
 class ShownForm(ActionForm):
     """The choice of an action; what comes up after the list was shown is not meant."""
 
-    shown_at = forms.CharField(required=False, initial=_now, widget=forms.HiddenInput)
+    # The list shows a hidden field's label too.
+    shown_at = forms.CharField(label="", required=False, initial=_now, widget=forms.HiddenInput)
 
 
 @admin.action(permissions=["requeue"], description=_("Requeue selected jobs: dead, cancelled"))
