@@ -100,12 +100,15 @@ def test_no_other_permission_is_needed(queue_db: object) -> None:
 def test_runs_are_watched_with_any_of_three(queue_db: object, codename: str) -> None:
     arrange()
     run = BulkRun.objects.get()
-    pages = ["/admin/leasequeue/bulkrun/", f"/admin/leasequeue/bulkrun/{run.pk}/change/"]
+    own = f"/admin/leasequeue/bulkrun/{run.pk}/"
+    pages = ["/admin/leasequeue/bulkrun/", f"{own}change/", f"{own}progress/"]
     user = user_with(codename)
     client = logged_in(user)
-    assert [client.get(page).status_code for page in pages] == [200, 200]
+    before = rows()
+    assert [client.get(page).status_code for page in pages] == [200] * 3
+    assert client.post(pages[-1]).status_code == 405 and rows() == before
     user.user_permissions.clear()
-    assert [client.get(page).status_code for page in pages] == [403, 403]
+    assert [client.get(page).status_code for page in pages] == [403] * 3
 
 
 def test_nobody_is_sent_to_the_login_page_and_a_strange_origin_is_refused(

@@ -17,13 +17,17 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="there is no node here")
 #: A page of three elements and a clock that only the script's own timeouts move.
 PAGE = """
 const [answers, source, carries] = JSON.parse(require("fs").readFileSync(0, "utf8"));
-const heard = { pauses: [], said: [], reloaded: false, asked: 0 };
+const heard = { pauses: [], said: [], reloaded: false, asked: 0, how: [] };
 const trouble = { dataset: { away: "away", refused: "refused" }, hidden: true };
 let said = "";
 Object.defineProperty(trouble, "textContent", {
   get: () => said, set: (text) => { said = text; heard.said.push(text); },
 });
-const place = { innerHTML: "1", querySelector: () => (place.innerHTML === "1" ? {} : null) };
+const place = {
+  dataset: { progress: "/progress/" },
+  innerHTML: "1",
+  querySelector: () => (place.innerHTML === "1" ? {} : null),
+};
 const go = { action: "/go/", dataset: carries ? { carries: "1" } : {} };
 const parts = { "bulk-go": go, "bulk-progress": place, "bulk-trouble": trouble };
 globalThis.document = { getElementById: (name) => parts[name] };
@@ -34,8 +38,9 @@ globalThis.setTimeout = (turn, pause) => {
   heard.pauses.push(pause);
   if (answers.length) later(turn);
 };
-globalThis.fetch = async () => {
+globalThis.fetch = async (url, options) => {
   heard.asked += 1;
+  heard.how.push(`${options.method || "GET"} ${url}`);
   const status = answers.shift();
   if (status === 0) throw new TypeError("network");
   const text = async () => (answers.length ? "1" : "0");
@@ -79,6 +84,8 @@ def test_it_says_when_it_was_refused(status: int) -> None:
     assert (found["asked"], found["said"]) == (1, ["refused"])
 
 
-def test_a_page_that_was_opened_to_look_changes_nothing() -> None:
-    found = heard(200, 200, carries=False)
-    assert (found["asked"], found["pauses"], found["reloaded"]) == (0, [], False)
+def test_a_page_that_was_opened_to_look_only_looks() -> None:
+    found = heard(200, 503, 200, carries=False)
+    assert found["how"] == ["GET /progress/"] * 3 and found["reloaded"]
+    assert found["pauses"] == [5000, 5000, 2000]
+    assert set(heard(200, 200)["how"]) == {"POST /go/"}

@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from django_leasequeue.admin import display
 from django_leasequeue.admin.base import OperatorAdmin
@@ -46,6 +46,7 @@ _REASONS = {
     "other_status": _("no longer in that status"),
     "gone": _("gone"),
 }
+_FRAGMENT = "admin/leasequeue/bulk_progress.html"
 _GOES_ON = (State.CANARY, State.RUNNING)
 _OPEN = (*_GOES_ON, State.STOPPED)
 
@@ -74,6 +75,7 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
         return [
             view("<int:run_id>/go/", self.go_view, "go"),
             view("<int:run_id>/cancel/", self.cancel_view, "cancel"),
+            address_of(self, "<int:run_id>/progress/", require_GET(self.progress_view), "progress"),
             *super().get_urls(),
         ]
 
@@ -100,6 +102,15 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
         }
         return page(self, request, "bulk_run.html", str(run), context)
 
+    def progress_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        """Return what changes of a run's page, for a script that only looks."""
+        run = self.get_object(request, str(run_id))
+        if not self.has_view_permission(request, run):
+            raise PermissionDenied
+        if run is None:
+            raise Http404(gettext("There is no such run."))
+        return TemplateResponse(request, _FRAGMENT, self._progress(request, run))
+
     def go_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """Carry the run on for a moment; answer a script with what has changed of the page.
 
@@ -118,8 +129,7 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
             step(connection, run.pk, seconds=STEP_SECONDS)
         if scripted:
             run.refresh_from_db(using=get_conf().DATABASE)
-            context = self._progress(request, run)
-            return TemplateResponse(request, "admin/leasequeue/bulk_progress.html", context)
+            return TemplateResponse(request, _FRAGMENT, self._progress(request, run))
         return to_run(self, request, run, carries=True)
 
     def _reopen(self, request: HttpRequest, run: BulkRun, reason: str) -> None:

@@ -1,5 +1,5 @@
-// Carries a bulk run on while the page is open that followed the start, or the button. One that
-// was opened to look only shows. Without this, the button does the same.
+// Carries a bulk run on while the page is open that followed the start, or the button: without
+// this, the button does the same. A page that was opened to look only looks, again and again.
 "use strict";
 (function () {
   const FIRST = 2000;
@@ -7,8 +7,9 @@
   const form = document.getElementById("bulk-go");
   const place = document.getElementById("bulk-progress");
   const trouble = document.getElementById("bulk-trouble");
-  if (!form || !place || !trouble) return;
+  if (!place || !trouble) return;
 
+  const carries = Boolean(form && form.dataset.carries);
   let pause = FIRST;
   const goesOn = () => Boolean(place.querySelector("[data-goes-on='1']"));
 
@@ -25,12 +26,10 @@
   }
 
   async function ask() {
-    const answer = await fetch(form.action, {
-      method: "POST",
-      body: new FormData(form),
-      headers: { "X-Requested-With": "fetch" },
-      credentials: "same-origin",
-    });
+    const options = { headers: { "X-Requested-With": "fetch" }, credentials: "same-origin" };
+    const answer = carries
+      ? await fetch(form.action, { method: "POST", body: new FormData(form), ...options })
+      : await fetch(place.dataset.progress, options);
     return [answer, answer.ok ? await answer.text() : ""];
   }
 
@@ -54,11 +53,11 @@
     pause = FIRST;
     place.innerHTML = text;
     if (goesOn()) {
-      setTimeout(turn, 1000);
+      setTimeout(turn, carries ? 1000 : 5000);
     } else {
       window.location.reload();
     }
   }
 
-  if (goesOn() && form.dataset.carries) setTimeout(turn, 500);
+  if (goesOn()) setTimeout(turn, carries ? 500 : 5000);
 })();
