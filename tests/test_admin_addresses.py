@@ -31,7 +31,7 @@ from django_leasequeue.models import BulkRun, DeadGroup, Job, Queue, Schedule, W
 from tests.admin_pages import FINGERPRINT, Address, addresses, arrange
 from tests.core.arrange import run as execute
 from tests.test_admin import answer, ask, logged_in, text, user_with
-from tests.test_admin_triage import shown
+from tests.test_admin_triage import no_entries, shown
 
 # A site of a project's own, under another name, with another index, below a prefix.
 ops = admin.AdminSite(name="backoffice")
@@ -212,6 +212,27 @@ def test_every_action_of_a_list_leaves_an_entry_with_its_reason(
     (entry,) = LogEntry.objects.all()
     assert entry.change_message.endswith(": tell why")
     assert entry.user.get_username() == "root"
+
+
+@pytest.mark.parametrize("name", [*ACTIONS, *(f"list: {name}" for name in LISTED)])
+def test_without_its_entry_nothing_is_changed(
+    operator: Client, connection: BaseDatabaseWrapper, name: str
+) -> None:
+    names, asked = named(), None
+    if name.startswith("list: "):
+        address, action, row = LISTED[name.removeprefix("list: ")]
+        asked = ask(operator, action, [names[row]], where=f"/admin/leasequeue/{address}")
+    before = rows()
+    with connection.execute_wrapper(no_entries):
+        if asked is not None:
+            page = answer(operator, asked)
+        else:
+            page = do(operator, *ACTIONS[name], names, "tell why")
+    assert page.status_code == 503
+    after = rows()
+    # A run that has not begun, and that nobody carries on without a reason.
+    runs = [one["changed"] for one in after.pop("BulkRun")[len(before.pop("BulkRun")) :]]
+    assert runs in ([], [0]) and after == before
 
 
 BAD_REASONS = ("", " \t", "a\0b", "\x1b[2J", "two\nlines", "x" * 501)

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST
 from django_leasequeue.admin import display
 from django_leasequeue.admin.attending import read_workers
 from django_leasequeue.admin.base import OperatorAdmin
+from django_leasequeue.admin.changing import in_one
 from django_leasequeue.admin.pages import page, url_of
 from django_leasequeue.admin.reason import reason_of
 from django_leasequeue.conf import get_conf
@@ -73,8 +74,14 @@ class WorkerAdmin(OperatorAdmin[Worker]):
         if (reason := reason_of(request)) is None:
             return HttpResponseRedirect(url_of(self, "worker_changelist"))
         name = request.POST.get("name", "")
-        if request_drain(connections[get_conf().DATABASE], pk, name):
-            self.log(request, [worker], f"Drained: {reason}")
+
+        def work() -> bool:
+            asked = request_drain(connections[get_conf().DATABASE], pk, name)
+            if asked:
+                self.log(request, [worker], f"Drained: {reason}")
+            return asked
+
+        if in_one(work):
             told = gettext("%s was asked to drain: it learns of it within seconds.") % name
             self.message_user(request, told, messages.SUCCESS)
         else:
