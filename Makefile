@@ -6,7 +6,8 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak bench bench-admin screenshots docs lint servers servers-stop clean
+.PHONY: help demo test soak bench bench-admin screenshots docs lint package servers servers-stop \
+  clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
@@ -22,6 +23,8 @@ help:
 	@echo "make screenshots   the pictures in docs/screenshots, taken by the browser tests"
 	@echo "make docs          the documentation as HTML in docs/_build/html; warnings are errors"
 	@echo "make lint          ruff, mypy, import contracts, missing migrations"
+	@echo "make package       wheel and sdist in dist: built, looked into, and tried where there is"
+	@echo "                   nothing else, on the oldest and the newest Python and Django"
 	@echo "make servers       start throwaway servers and print the variables that name them"
 	@echo "make servers-stop  stop them, and whatever a killed run left behind"
 	@echo "make clean         stop servers; remove environments, caches and databases made here"
@@ -60,6 +63,9 @@ lint:
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/python testproject/manage.py makemigrations --check --dry-run
+
+package:
+	@$(HARNESS) package
 
 servers:
 	@$(HARNESS) servers start

@@ -1,4 +1,4 @@
-"""The command line of make: test, soak, bench, bench-admin, venv, servers."""
+"""The command line of make: test, package, soak, bench, bench-admin, venv, servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from tests.harness import bench, leftovers, suite, venvs
+from tests.harness import bench, leftovers, package, suite, venvs
 from tests.harness.databases import NAMES, Databases, variable
 from tests.harness.interpreters import Environment, find_all, oldest_and_newest
 from tests.harness.problems import Problem, say
@@ -53,6 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument("--only-python", metavar="3.N", help="use no other interpreter")
     test.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
     test.set_defaults(verb=_test)
+
+    built = verbs.add_parser("package", help="build wheel and sdist, and try both")
+    built.add_argument("--only-python", metavar="3.N", help="use no other interpreter")
+    built.set_defaults(verb=package.make)
 
     soak = verbs.add_parser("soak", help="run a worker for long and see whether it grows")
     soak.add_argument("--jobs", type=int, default=100_000)
