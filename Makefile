@@ -22,7 +22,7 @@ help:
 	@echo "                   make bench-admin ROWS=50000 QUEUES=1000"
 	@echo "make screenshots   the pictures in docs/screenshots, taken by the browser tests"
 	@echo "make docs          the documentation as HTML in docs/_build/html; warnings are errors"
-	@echo "make lint          ruff, mypy, import contracts, missing migrations"
+	@echo "make lint          ruff, mypy, pyright, import contracts, missing migrations"
 	@echo "make package       wheel and sdist in dist: built, looked into, and tried where there is"
 	@echo "                   nothing else, on the oldest and the newest Python and Django"
 	@echo "make servers       start throwaway servers and print the variables that name them"
@@ -61,6 +61,7 @@ lint:
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+	.venv/bin/pyright --pythonpath .venv/bin/python
 	.venv/bin/lint-imports
 	.venv/bin/python testproject/manage.py makemigrations --check --dry-run
 

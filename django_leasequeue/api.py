@@ -12,7 +12,7 @@ from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
 
 from django_leasequeue.core.enqueue import aenqueue, enqueue, enqueue_many
 from django_leasequeue.core.request import OptionsUsing
-from django_leasequeue.declaration import Declaration, policy_for
+from django_leasequeue.declaration import Declaration, Policy, policy_for
 from django_leasequeue.models import Job
 from django_leasequeue.registry import registry
 
@@ -96,7 +96,9 @@ def _default_name(handler: Callable[..., Any]) -> str:
 @overload
 def job(name: Callable[..., Any], /) -> JobType: ...
 @overload
-def job(name: str | None = None, /, **policy: Any) -> Callable[[Callable[..., Any]], JobType]: ...
+def job(
+    name: str | None = None, /, **policy: Unpack[Policy]
+) -> Callable[[Callable[..., Any]], JobType]: ...
 def job(name: Any = None, /, **policy: Any) -> Any:
     """Declare a handler: `@job`, `@job("report.generate")` or `@job("…", queue="reports", …)`.
 

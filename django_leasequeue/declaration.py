@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from django.conf import settings
 
@@ -17,11 +17,45 @@ from django_leasequeue.grid import Rule
 from django_leasequeue.retry import Backoff
 from django_leasequeue.signatures import Signature, handler_signature, parameters_of
 
-__all__ = ["Accepted", "Declaration", "Key", "KeyUntil", "Upcast", "names_context", "policy_for"]
+__all__ = [
+    "Accepted",
+    "Declaration",
+    "Key",
+    "KeyUntil",
+    "Policy",
+    "Upcast",
+    "names_context",
+    "policy_for",
+]
 
 KeyUntil = Literal["forever", "finished"]
 Key = str | Callable[..., str | None]
 Upcast = Callable[[dict[str, Any], int], dict[str, Any]]
+
+
+class Policy(TypedDict, total=False):
+    """The options of `@job`, for type checkers: the fields of `Declaration` after the name."""
+
+    queue: str
+    priority: int
+    max_attempts: int | None
+    max_crashes: int | None
+    backoff: Backoff | None
+    timeout: float | None
+    lease: float | None
+    atomic: bool
+    takes_context: bool
+    permanent: tuple[type[BaseException], ...]
+    failed: Callable[..., Any] | None
+    sensitive: tuple[str, ...]
+    key: Key | None
+    key_until: KeyUntil
+    version: int
+    upcast: Upcast | None
+    every: float | timedelta | None
+    cron: str | None
+    timezone: str | None
+    catch_up: str
 
 
 class _Hook:
