@@ -23,8 +23,8 @@ PYTHONS = ("oldest", "newest", "middle")
 #: Long, and left to one of two Pythons on each database.
 PROCESSES = ("tests/process", "tests/browser")
 #: The same on each of them: once with each Python.
-WITHOUT_A_DATABASE = ("tests/unit",)
-#: Where Django 6.0 is another framework than 6.1 and the backport.
+WITHOUT_A_DATABASE = ("tests/typing", "tests/unit")
+#: Where Django 6.0 is another framework than 6.1 and the backport; whole if asked for alone.
 OF_THE_MIDDLE = ("tests/backend", "tests/testing")
 
 
@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
     built = verbs.add_parser("package", help="build wheel and sdist, and try both")
     built.add_argument("--only-python", metavar="3.N", help="use no other interpreter")
+    built.add_argument("--tag", help="the tag of a release that this is to be, as in v1.0.0")
     built.set_defaults(verb=package.make)
 
     soak = verbs.add_parser("soak", help="run a worker for long and see whether it grows")
@@ -108,7 +109,7 @@ def _test(options: argparse.Namespace) -> int:
     leftovers.sweep()
     databases.prepare([item.python for item in environments])
     programs = {item.name: venvs.for_tests(item, _extras(item, databases)) for item in environments}
-    whole = [item for item in environments if item.name != "middle"]
+    whole = [item for item in environments if item.name != "middle"] or environments
     shared = len(whole) > 1 and not options.pytest
     with ExitStack() as stack:
         databases.start(stack)
@@ -118,7 +119,7 @@ def _test(options: argparse.Namespace) -> int:
             for column, name in enumerate(databases.names)
         ]
         for item in environments:
-            if item.name == "middle" and not options.pytest:
+            if item not in whole and not options.pytest:
                 runs.append(_plan(item, programs[item.name], databases, databases.names[0], False))
                 runs[-1].only = OF_THE_MIDDLE
         # Those with the long process tests first, so that none of them is left alone at the end.

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.harness import package_contents, package_trial, venvs
+from tests.harness import package_contents, package_trial, release, venvs
 from tests.harness.interpreters import find_all, oldest_and_newest
 from tests.harness.problems import Problem, say
 
@@ -21,6 +21,8 @@ def make(options: argparse.Namespace) -> int:
     The wheel comes out of the sdist, and has to be the one that the checkout makes. Raises
     Problem with what is wrong.
     """
+    if options.tag:
+        release.check(options.tag)
     program = str(venvs.ensure(venvs.CHECKOUT / ".venv", find_all()[-1], {"dev"}))
     shutil.rmtree(DIST, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:

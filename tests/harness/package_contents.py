@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.harness.problems import Problem
+from tests.harness.release import version_here
 from tests.harness.venvs import CHECKOUT
 
 PACKAGE = CHECKOUT / "django_leasequeue"
@@ -39,7 +40,7 @@ def check(wheel: Path, sdist: Path, direct: Path) -> None:
 
     Their version is that of version.py.
     """
-    version = _version()
+    version = version_here()
     files = _wheel_files(wheel)
     info = f"django_leasequeue-{version}.dist-info"
     found = {name for name in files if not name.startswith(f"{info}/")}
@@ -63,14 +64,6 @@ def _sources() -> Iterator[str]:
 def _is_made(name: str) -> bool:
     """Tell whether a file is made by running the project, or private to a checkout."""
     return bool(re.search(r"__pycache__|\.pyc$|\.sqlite3|^\.(git|venv|cache)/|~$", name))
-
-
-def _version() -> str:
-    text = (PACKAGE / "version.py").read_text(encoding="utf-8")
-    found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
-    if not found:
-        raise Problem("django_leasequeue/version.py has no __version__")
-    return found[1]
 
 
 def _wheel_files(wheel: Path) -> dict[str, int]:
