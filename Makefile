@@ -6,7 +6,7 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak bench bench-admin screenshots docs lint package servers servers-stop \
+.PHONY: help demo test soak bench bench-admin screenshots docs lint messages package servers servers-stop \
   clean
 
 help:
@@ -23,6 +23,8 @@ help:
 	@echo "make screenshots   the pictures in docs/screenshots, taken by the browser tests"
 	@echo "make docs          the documentation as HTML in docs/_build/html; warnings are errors"
 	@echo "make lint          ruff, mypy, pyright, import contracts, missing migrations"
+	@echo "make messages      new texts into the catalogues of translations, compiled; it fails while"
+	@echo "                   one is not translated"
 	@echo "make package       wheel and sdist in dist: built, looked into, and tried where there is"
 	@echo "                   nothing else, on the oldest and the newest Python and Django"
 	@echo "make servers       start throwaway servers and print the variables that name them"
@@ -64,6 +66,10 @@ lint:
 	.venv/bin/pyright --pythonpath .venv/bin/python
 	.venv/bin/lint-imports
 	.venv/bin/python testproject/manage.py makemigrations --check --dry-run
+
+messages:
+	@$(HARNESS) venv --extras dev
+	@.venv/bin/python -m tests.messages
 
 package:
 	@$(HARNESS) package

@@ -46,6 +46,23 @@ _REASONS = {
     "other_status": _("no longer in that status"),
     "gone": _("gone"),
 }
+_OPERATIONS = {"requeue": _("requeue"), "cancel": _("cancel")}
+#: What a `JobFilter` and the options are called on the page.
+_CONDITIONS = {
+    "queue": _("queue"),
+    "job_type": _("job type"),
+    "statuses": _("statuses"),
+    "fingerprint": _("fingerprint"),
+    "died_after": _("died after"),
+    "died_before": _("died before"),
+    "ids": _("jobs"),
+    "without": _("without the groups"),
+    "rate": _("rate"),
+    "canary": _("canary"),
+    "canary_wait": _("wait for the canary"),
+    "spread": _("spread"),
+    "most": _("at most"),
+}
 _FRAGMENT = "admin/leasequeue/bulk_progress.html"
 _GOES_ON = (State.CANARY, State.RUNNING)
 _OPEN = (*_GOES_ON, State.STOPPED)
@@ -55,7 +72,7 @@ _OPEN = (*_GOES_ON, State.STOPPED)
 class BulkRunAdmin(OperatorAdmin[BulkRun]):
     """Runs are started elsewhere; here they are watched, carried on and cancelled."""
 
-    list_display = ("__str__", "state_words", "changed", "by", "started")
+    list_display = ("name", "state_words", "changed", "by", "started")
     ordering = ("-id",)
     sortable_by = ()
     paginator = CappedPaginator
@@ -100,7 +117,7 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
             "entries": list(entries.select_related("user").order_by("pk")[:20]),
             "conditions": _conditions(run),
         }
-        return page(self, request, "bulk_run.html", str(run), context)
+        return page(self, request, "bulk_run.html", self.name(run), context)
 
     def progress_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """Return what changes of a run's page, for a script that only looks."""
@@ -179,6 +196,7 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
     def _progress(self, request: HttpRequest, run: BulkRun) -> dict[str, Any]:
         return {
             "run": run,
+            "operation": _operation(run),
             "state": self.state_words(run),
             "goes_on": run.state in _GOES_ON,
             "stopped": run.state == State.STOPPED,
@@ -188,6 +206,11 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
             "may_drive": self.may(request, run.operation, Job),
             "updated": display.moment(run.updated_at),
         }
+
+    @admin.display(description=_("bulk run"))
+    def name(self, run: BulkRun) -> str:
+        """Show what it does, and its number."""
+        return f"{_operation(run)} #{run.pk}"
 
     @admin.display(description=_("state"))
     def state_words(self, run: BulkRun) -> str:
@@ -202,12 +225,21 @@ class BulkRunAdmin(OperatorAdmin[BulkRun]):
         return display.moment(run.started_at)
 
 
+def _operation(run: BulkRun) -> str:
+    return str(_OPERATIONS.get(run.operation, run.operation))
+
+
 def _conditions(run: BulkRun) -> list[tuple[str, str]]:
     """Return which jobs it is for, and how it goes about it, as they lie in the row."""
     given = {**run.filter, **{k: v for k, v in run.options.items() if v}}
     if ids := given.get("ids"):
         given["ids"] = gettext("%d named jobs") % len(ids)
+    if isinstance(statuses := given.get("statuses"), list):
+        given["statuses"] = [display.word(status) for status in statuses]
     return [
-        (name.replace("_", " "), ", ".join(value) if isinstance(value, list) else str(value))
+        (
+            str(_CONDITIONS.get(name, name)),
+            ", ".join(value) if isinstance(value, list) else str(value),
+        )
         for name, value in given.items()
     ]

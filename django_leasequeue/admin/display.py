@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.codec import MASK, masked
 from django_leasequeue.models import Job, JobAttempt
+from django_leasequeue.outcomes import End
 from django_leasequeue.statuses import Status
 
 __all__ = [
@@ -47,6 +48,18 @@ _WORDS: dict[str, str | Promise] = {
     Status.DEAD: _("dead"),
     Status.CANCELLED: _("cancelled"),
     Status.PARKED: _("parked"),
+}
+_OUTCOMES: dict[str, str | Promise] = {
+    End.COMPLETED: _("completed"),
+    End.SKIPPED: _("skipped"),
+    End.FAILED: _("failed"),
+    End.TIMED_OUT: _("timed out"),
+    End.REJECTED: _("rejected"),
+    End.CANCELLED: _("cancelled"),
+    End.CRASHED: _("crashed"),
+    End.EXPIRED: _("expired"),
+    End.SNOOZED: _("snoozed"),
+    End.RELEASED: _("released"),
 }
 
 
@@ -150,8 +163,13 @@ def _indented(text: str, sensitive: Collection[str]) -> str:
 def attempts_table(attempts: Iterable[JobAttempt], note: str) -> SafeString:
     """Return a table of attempts in the order given, with `note` under it."""
     titles = [
-        gettext(title)
-        for title in ("attempt", "outcome", "worker", "started", "ended", "seconds", "error")
+        gettext("attempt"),
+        gettext("outcome"),
+        gettext("worker"),
+        gettext("started"),
+        gettext("ended"),
+        gettext("seconds"),
+        gettext("error"),
     ]
     return format_html(
         '<div class="leasequeue-scroll" tabindex="0"><table><thead><tr>{}</tr></thead>'
@@ -168,7 +186,7 @@ def _attempt_cells(attempt: JobAttempt) -> tuple[object, ...]:
     started, ended = attempt.started_at, attempt.finished_at
     return (
         attempt.number,
-        attempt.outcome,
+        str(_OUTCOMES.get(attempt.outcome, attempt.outcome)),
         attempt.worker or EMPTY,
         moment(started),
         moment(ended),

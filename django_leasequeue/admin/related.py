@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.models import Q
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from django_leasequeue.admin.display import EMPTY, moment
 from django_leasequeue.models import Job, JobEffect
@@ -21,10 +22,13 @@ _SHOWN = ("pk", "queue_name", "status")
 def effects(job: Job) -> str | SafeString:
     """Return a list of the effects that were committed, the oldest first."""
     rows = JobEffect.objects.using(job._state.db).filter(job=job)  # noqa: SLF001 (no other way)
-    found = [(row.name, row.number, moment(row.committed_at)) for row in rows[:_MOST_EFFECTS]]
+    found = [
+        (row.name, gettext("attempt %d") % row.number, moment(row.committed_at))
+        for row in rows[:_MOST_EFFECTS]
+    ]
     if not found:
         return EMPTY
-    items = format_html_join("", "<li>{} (attempt {}, {})</li>", found)
+    items = format_html_join("", "<li>{} ({}, {})</li>", found)
     return format_html("<ul>{}</ul>", items)
 
 

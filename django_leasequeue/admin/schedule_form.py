@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.conf import get_conf
@@ -42,6 +43,13 @@ class ScheduleForm(_ModelForm):
         fields = "__all__"
 
     checked: dict[str, Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        columns = {column.name: column.verbose_name for column in Schedule._meta.fields}
+        for name, field in self.fields.items():
+            # A field that is declared here has no words of its own.
+            field.label = field.label or capfirst(columns[name])
 
     def clean(self) -> dict[str, Any]:
         """Check all fields as the core does."""

@@ -181,4 +181,10 @@ def _total(numbers: Iterable[int]) -> str:
 
 def titles() -> list[str]:
     """Return the heads of a line's figures."""
-    return [gettext(title) for title in ("ready", "scheduled", "reserved", "parked", "dead")]
+    return [
+        gettext("ready"),
+        gettext("scheduled"),
+        gettext("reserved"),
+        gettext("parked"),
+        gettext("dead"),
+    ]

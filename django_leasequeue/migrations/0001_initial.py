@@ -17,45 +17,87 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="BulkRun",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("operation", django_leasequeue.fields.HexField(max_length=16)),
-                ("filter", models.JSONField(db_default=models.Value({}, models.JSONField()))),
-                ("options", models.JSONField(db_default=models.Value({}, models.JSONField()))),
-                ("state", django_leasequeue.fields.HexField(db_default="running", max_length=16)),
-                ("note", models.CharField(db_default="", max_length=1000)),
-                ("upper_id", models.BigIntegerField(db_default=0)),
-                ("at_status", django_leasequeue.fields.HexField(db_default="", max_length=16)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                (
+                    "operation",
+                    django_leasequeue.fields.HexField(max_length=16, verbose_name="operation"),
+                ),
+                (
+                    "filter",
+                    models.JSONField(
+                        db_default=models.Value({}, models.JSONField()), verbose_name="filter"
+                    ),
+                ),
+                (
+                    "options",
+                    models.JSONField(
+                        db_default=models.Value({}, models.JSONField()), verbose_name="options"
+                    ),
+                ),
+                (
+                    "state",
+                    django_leasequeue.fields.HexField(
+                        db_default="running", max_length=16, verbose_name="state"
+                    ),
+                ),
+                ("note", models.CharField(db_default="", max_length=1000, verbose_name="note")),
+                ("upper_id", models.BigIntegerField(db_default=0, verbose_name="upper id")),
+                (
+                    "at_status",
+                    django_leasequeue.fields.HexField(
+                        db_default="", max_length=16, verbose_name="at status"
+                    ),
+                ),
                 (
                     "at_type",
-                    django_leasequeue.fields.ExactCharField(db_default="", max_length=255),
+                    django_leasequeue.fields.ExactCharField(
+                        db_default="", max_length=255, verbose_name="at type"
+                    ),
                 ),
-                ("last_id", models.BigIntegerField(db_default=0)),
-                ("changed", models.BigIntegerField(db_default=0)),
-                ("left_out", models.JSONField(db_default=models.Value({}, models.JSONField()))),
-                ("canary", models.JSONField(db_default=models.Value([], models.JSONField()))),
-                ("next_at", django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ("by", models.CharField(db_default="", max_length=255)),
+                ("last_id", models.BigIntegerField(db_default=0, verbose_name="last id")),
+                ("changed", models.BigIntegerField(db_default=0, verbose_name="changed")),
+                (
+                    "left_out",
+                    models.JSONField(
+                        db_default=models.Value({}, models.JSONField()), verbose_name="left out"
+                    ),
+                ),
+                (
+                    "canary",
+                    models.JSONField(
+                        db_default=models.Value([], models.JSONField()), verbose_name="canary"
+                    ),
+                ),
+                (
+                    "next_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="next at"
+                    ),
+                ),
+                ("by", models.CharField(db_default="", max_length=255, verbose_name="by")),
                 (
                     "token",
                     django_leasequeue.fields.HexField(
-                        db_default=None, max_length=64, null=True, unique=True
+                        db_default=None, max_length=64, null=True, unique=True, verbose_name="token"
                     ),
                 ),
                 (
                     "started_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="started at"
                     ),
                 ),
                 (
                     "updated_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="updated at"
                     ),
                 ),
                 (
                     "finished_at",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="finished at"
+                    ),
                 ),
             ],
             options={
@@ -67,19 +109,27 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="DeadGroup",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("fingerprint", django_leasequeue.fields.HexField(max_length=16, unique=True)),
-                ("note", models.TextField(blank=True, db_default="", default="")),
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                (
+                    "fingerprint",
+                    django_leasequeue.fields.HexField(
+                        max_length=16, unique=True, verbose_name="fingerprint"
+                    ),
+                ),
+                (
+                    "note",
+                    models.TextField(blank=True, db_default="", default="", verbose_name="note"),
+                ),
                 (
                     "snoozed_until",
                     django_leasequeue.fields.UtcDateTimeField(
-                        blank=True, db_default=None, null=True
+                        blank=True, db_default=None, null=True, verbose_name="snoozed until"
                     ),
                 ),
                 (
                     "updated_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="updated at"
                     ),
                 ),
             ],
@@ -92,14 +142,27 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Queue",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("name", django_leasequeue.fields.ExactCharField(max_length=64, unique=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                (
+                    "name",
+                    django_leasequeue.fields.ExactCharField(
+                        max_length=64, unique=True, verbose_name="name"
+                    ),
+                ),
                 (
                     "paused_at",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="paused at"
+                    ),
                 ),
-                ("paused_by", models.CharField(db_default="", max_length=255)),
-                ("pause_reason", models.CharField(db_default="", max_length=1000)),
+                (
+                    "paused_by",
+                    models.CharField(db_default="", max_length=255, verbose_name="paused by"),
+                ),
+                (
+                    "pause_reason",
+                    models.CharField(db_default="", max_length=1000, verbose_name="pause reason"),
+                ),
             ],
             options={
                 "verbose_name": "queue",
@@ -111,17 +174,31 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Job",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
                 (
                     "queue_name",
-                    django_leasequeue.fields.ExactCharField(db_default="default", max_length=64),
+                    django_leasequeue.fields.ExactCharField(
+                        db_default="default", max_length=64, verbose_name="queue name"
+                    ),
                 ),
-                ("job_type", django_leasequeue.fields.ExactCharField(max_length=255)),
-                ("payload", models.JSONField(db_default=models.Value({}, models.JSONField()))),
+                (
+                    "job_type",
+                    django_leasequeue.fields.ExactCharField(
+                        max_length=255, verbose_name="job type"
+                    ),
+                ),
+                (
+                    "payload",
+                    models.JSONField(
+                        db_default=models.Value({}, models.JSONField()), verbose_name="payload"
+                    ),
+                ),
                 (
                     "idempotency_key",
                     django_leasequeue.fields.HexField(
-                        db_default=django_leasequeue.core.clock.RandomKey(), max_length=64
+                        db_default=django_leasequeue.core.clock.RandomKey(),
+                        max_length=64,
+                        verbose_name="idempotency key",
                     ),
                 ),
                 (
@@ -137,6 +214,7 @@ class Migration(migrations.Migration):
                         ],
                         db_default="ready",
                         max_length=16,
+                        verbose_name="status",
                     ),
                 ),
                 (
@@ -147,73 +225,141 @@ class Migration(migrations.Migration):
                             django.core.validators.MinValueValidator(-100),
                             django.core.validators.MaxValueValidator(100),
                         ],
+                        verbose_name="priority",
                     ),
                 ),
-                ("attempts", models.PositiveSmallIntegerField(db_default=0)),
-                ("max_attempts", models.PositiveSmallIntegerField(db_default=5)),
-                ("claims", models.PositiveIntegerField(db_default=0)),
-                ("crashes", models.PositiveSmallIntegerField(db_default=0)),
-                ("max_crashes", models.PositiveSmallIntegerField(db_default=3)),
-                ("releases", models.PositiveSmallIntegerField(db_default=0)),
+                (
+                    "attempts",
+                    models.PositiveSmallIntegerField(db_default=0, verbose_name="attempts"),
+                ),
+                (
+                    "max_attempts",
+                    models.PositiveSmallIntegerField(db_default=5, verbose_name="max attempts"),
+                ),
+                ("claims", models.PositiveIntegerField(db_default=0, verbose_name="claims")),
+                ("crashes", models.PositiveSmallIntegerField(db_default=0, verbose_name="crashes")),
+                (
+                    "max_crashes",
+                    models.PositiveSmallIntegerField(db_default=3, verbose_name="max crashes"),
+                ),
+                (
+                    "releases",
+                    models.PositiveSmallIntegerField(db_default=0, verbose_name="releases"),
+                ),
                 (
                     "available_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(),
+                        verbose_name="available at",
                     ),
                 ),
                 (
                     "expires_at",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="expires at"
+                    ),
                 ),
-                ("timeout", models.FloatField(db_default=None, null=True)),
+                ("timeout", models.FloatField(db_default=None, null=True, verbose_name="timeout")),
                 (
                     "lease_until",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="lease until"
+                    ),
                 ),
-                ("lease_token", django_leasequeue.fields.TokenField(db_default=None, null=True)),
+                (
+                    "lease_token",
+                    django_leasequeue.fields.TokenField(
+                        db_default=None, null=True, verbose_name="lease token"
+                    ),
+                ),
                 (
                     "claimed_at",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="claimed at"
+                    ),
                 ),
-                ("leased_by", models.CharField(db_default="", max_length=255)),
+                (
+                    "leased_by",
+                    models.CharField(db_default="", max_length=255, verbose_name="leased by"),
+                ),
                 (
                     "live_key",
-                    django_leasequeue.fields.HexField(db_default=None, max_length=64, null=True),
+                    django_leasequeue.fields.HexField(
+                        db_default=None, max_length=64, null=True, verbose_name="live key"
+                    ),
                 ),
                 (
                     "key_hash",
-                    django_leasequeue.fields.HexField(db_default=None, max_length=64, null=True),
+                    django_leasequeue.fields.HexField(
+                        db_default=None, max_length=64, null=True, verbose_name="key hash"
+                    ),
                 ),
-                ("last_error", models.CharField(db_default="", max_length=4000)),
-                ("fingerprint", django_leasequeue.fields.HexField(db_default="", max_length=16)),
-                ("bury_tries", models.PositiveSmallIntegerField(db_default=0)),
-                ("signature", django_leasequeue.fields.HexField(db_default="", max_length=128)),
-                ("payload_version", models.PositiveSmallIntegerField(db_default=1)),
-                ("context", models.JSONField(db_default=models.Value({}, models.JSONField()))),
-                ("result", models.JSONField(null=True)),
-                ("progress", models.JSONField(null=True)),
-                ("checkpoint", models.JSONField(null=True)),
+                (
+                    "last_error",
+                    models.CharField(db_default="", max_length=4000, verbose_name="last error"),
+                ),
+                (
+                    "fingerprint",
+                    django_leasequeue.fields.HexField(
+                        db_default="", max_length=16, verbose_name="fingerprint"
+                    ),
+                ),
+                (
+                    "bury_tries",
+                    models.PositiveSmallIntegerField(db_default=0, verbose_name="bury tries"),
+                ),
+                (
+                    "signature",
+                    django_leasequeue.fields.HexField(
+                        db_default="", max_length=128, verbose_name="signature"
+                    ),
+                ),
+                (
+                    "payload_version",
+                    models.PositiveSmallIntegerField(db_default=1, verbose_name="payload version"),
+                ),
+                (
+                    "context",
+                    models.JSONField(
+                        db_default=models.Value({}, models.JSONField()), verbose_name="context"
+                    ),
+                ),
+                ("result", models.JSONField(null=True, verbose_name="result")),
+                ("progress", models.JSONField(null=True, verbose_name="progress")),
+                ("checkpoint", models.JSONField(null=True, verbose_name="checkpoint")),
                 (
                     "schedule",
-                    django_leasequeue.fields.ExactCharField(db_default="", max_length=255),
+                    django_leasequeue.fields.ExactCharField(
+                        db_default="", max_length=255, verbose_name="schedule"
+                    ),
                 ),
-                ("tick_at", django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True)),
-                ("bulk_run", models.BigIntegerField(db_default=None, null=True)),
+                (
+                    "tick_at",
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="tick at"
+                    ),
+                ),
+                (
+                    "bulk_run",
+                    models.BigIntegerField(db_default=None, null=True, verbose_name="bulk run"),
+                ),
                 (
                     "created_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="created at"
                     ),
                 ),
                 (
                     "updated_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="updated at"
                     ),
                 ),
                 (
                     "finished_at",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="finished at"
+                    ),
                 ),
             ],
             options={
@@ -251,41 +397,74 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Schedule",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("name", django_leasequeue.fields.ExactCharField(max_length=255, unique=True)),
-                ("job_type", django_leasequeue.fields.ExactCharField(max_length=255)),
-                ("payload", models.JSONField(db_default=models.Value({}, models.JSONField()))),
-                ("payload_version", models.PositiveSmallIntegerField(db_default=1)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                (
+                    "name",
+                    django_leasequeue.fields.ExactCharField(
+                        max_length=255, unique=True, verbose_name="name"
+                    ),
+                ),
+                (
+                    "job_type",
+                    django_leasequeue.fields.ExactCharField(
+                        max_length=255, verbose_name="job type"
+                    ),
+                ),
+                (
+                    "payload",
+                    models.JSONField(
+                        db_default=models.Value({}, models.JSONField()), verbose_name="payload"
+                    ),
+                ),
+                (
+                    "payload_version",
+                    models.PositiveSmallIntegerField(db_default=1, verbose_name="payload version"),
+                ),
                 (
                     "queue_name",
-                    django_leasequeue.fields.ExactCharField(db_default="default", max_length=64),
+                    django_leasequeue.fields.ExactCharField(
+                        db_default="default", max_length=64, verbose_name="queue name"
+                    ),
                 ),
-                ("priority", models.SmallIntegerField(db_default=0)),
-                ("key", models.CharField(db_default="", max_length=255)),
-                ("cron", models.CharField(db_default="", max_length=255)),
-                ("every", models.FloatField(db_default=None, null=True)),
-                ("timezone", models.CharField(db_default="UTC", max_length=64)),
-                ("catch_up", models.CharField(db_default="latest", max_length=16)),
-                ("enabled", models.BooleanField(db_default=True)),
-                ("declared_in_code", models.BooleanField(db_default=False)),
+                ("priority", models.SmallIntegerField(db_default=0, verbose_name="priority")),
+                ("key", models.CharField(db_default="", max_length=255, verbose_name="key")),
+                ("cron", models.CharField(db_default="", max_length=255, verbose_name="cron")),
+                ("every", models.FloatField(db_default=None, null=True, verbose_name="every")),
+                (
+                    "timezone",
+                    models.CharField(db_default="UTC", max_length=64, verbose_name="timezone"),
+                ),
+                (
+                    "catch_up",
+                    models.CharField(db_default="latest", max_length=16, verbose_name="catch up"),
+                ),
+                ("enabled", models.BooleanField(db_default=True, verbose_name="enabled")),
+                (
+                    "declared_in_code",
+                    models.BooleanField(db_default=False, verbose_name="declared in code"),
+                ),
                 (
                     "last_tick",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="last tick"
+                    ),
                 ),
                 (
                     "next_tick",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="next tick"
+                    ),
                 ),
                 (
                     "created_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="created at"
                     ),
                 ),
                 (
                     "updated_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="updated at"
                     ),
                 ),
             ],
@@ -300,33 +479,47 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Worker",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("name", models.CharField(max_length=255, unique=True)),
-                ("host", models.CharField(db_default="", max_length=255)),
-                ("pid", models.BigIntegerField(db_default=0)),
-                ("version", models.CharField(db_default="", max_length=64)),
-                ("queues", models.JSONField(db_default=models.Value([], models.JSONField()))),
-                ("children", models.PositiveIntegerField(db_default=0)),
-                ("current_jobs", models.JSONField(db_default=models.Value([], models.JSONField()))),
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("name", models.CharField(max_length=255, unique=True, verbose_name="name")),
+                ("host", models.CharField(db_default="", max_length=255, verbose_name="host")),
+                ("pid", models.BigIntegerField(db_default=0, verbose_name="pid")),
+                ("version", models.CharField(db_default="", max_length=64, verbose_name="version")),
+                (
+                    "queues",
+                    models.JSONField(
+                        db_default=models.Value([], models.JSONField()), verbose_name="queues"
+                    ),
+                ),
+                ("children", models.PositiveIntegerField(db_default=0, verbose_name="children")),
+                (
+                    "current_jobs",
+                    models.JSONField(
+                        db_default=models.Value([], models.JSONField()), verbose_name="current jobs"
+                    ),
+                ),
                 (
                     "started_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="started at"
                     ),
                 ),
                 (
                     "seen_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="seen at"
                     ),
                 ),
                 (
                     "stopped_at",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="stopped at"
+                    ),
                 ),
                 (
                     "drain_requested_at",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="drain requested at"
+                    ),
                 ),
             ],
             options={
@@ -340,24 +533,40 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="JobAttempt",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("number", models.PositiveIntegerField()),
-                ("token", django_leasequeue.fields.TokenField()),
-                ("worker", models.CharField(db_default="", max_length=255)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                ("number", models.PositiveIntegerField(verbose_name="number")),
+                ("token", django_leasequeue.fields.TokenField(verbose_name="token")),
+                ("worker", models.CharField(db_default="", max_length=255, verbose_name="worker")),
                 (
                     "started_at",
-                    django_leasequeue.fields.UtcDateTimeField(db_default=None, null=True),
+                    django_leasequeue.fields.UtcDateTimeField(
+                        db_default=None, null=True, verbose_name="started at"
+                    ),
                 ),
                 (
                     "finished_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(), verbose_name="finished at"
                     ),
                 ),
-                ("outcome", django_leasequeue.fields.HexField(max_length=16)),
-                ("error_class", models.CharField(db_default="", max_length=255)),
-                ("error_text", models.CharField(db_default="", max_length=4000)),
-                ("frames", models.JSONField(db_default=models.Value([], models.JSONField()))),
+                (
+                    "outcome",
+                    django_leasequeue.fields.HexField(max_length=16, verbose_name="outcome"),
+                ),
+                (
+                    "error_class",
+                    models.CharField(db_default="", max_length=255, verbose_name="error class"),
+                ),
+                (
+                    "error_text",
+                    models.CharField(db_default="", max_length=4000, verbose_name="error text"),
+                ),
+                (
+                    "frames",
+                    models.JSONField(
+                        db_default=models.Value([], models.JSONField()), verbose_name="frames"
+                    ),
+                ),
                 (
                     "job",
                     models.ForeignKey(
@@ -366,6 +575,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="history",
                         to="leasequeue.job",
+                        verbose_name="job",
                     ),
                 ),
             ],
@@ -386,13 +596,17 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="JobEffect",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("name", django_leasequeue.fields.ExactCharField(max_length=255)),
-                ("number", models.PositiveIntegerField(db_default=0)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False, verbose_name="id")),
+                (
+                    "name",
+                    django_leasequeue.fields.ExactCharField(max_length=255, verbose_name="name"),
+                ),
+                ("number", models.PositiveIntegerField(db_default=0, verbose_name="number")),
                 (
                     "committed_at",
                     django_leasequeue.fields.UtcDateTimeField(
-                        db_default=django_leasequeue.core.clock.UtcNow()
+                        db_default=django_leasequeue.core.clock.UtcNow(),
+                        verbose_name="committed at",
                     ),
                 ),
                 (
@@ -403,6 +617,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="effects",
                         to="leasequeue.job",
+                        verbose_name="job",
                     ),
                 ),
             ],

@@ -21,6 +21,8 @@ NEEDED = (
     "django_leasequeue/static/leasequeue/live.css",
     "django_leasequeue/static/leasequeue/live.js",
     "django_leasequeue/management/commands/runworker.py",
+    "django_leasequeue/locale/de/LC_MESSAGES/django.mo",
+    "django_leasequeue/locale/fr/LC_MESSAGES/django.mo",
 )
 #: What whoever builds, tests or reads from the sdist would miss.
 NEEDED_FOR_BUILDING = (

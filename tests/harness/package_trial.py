@@ -12,6 +12,7 @@ from tests.harness.problems import Problem, say
 
 _SETTINGS = """
 INSTALLED_APPS += ["django_leasequeue", "orders"]
+LANGUAGE_CODE = "de"
 STATIC_ROOT = BASE_DIR / "collected"
 """
 _JOBS = """
@@ -36,7 +37,8 @@ from django_leasequeue.models import Job
 print("status", Job.objects.get().status, "version", django_leasequeue.__version__)
 client = Client(SERVER_NAME="localhost")
 client.force_login(User.objects.create_superuser("root", password="x"))
-print("page", client.get("/admin/leasequeue/").status_code)
+page = client.get("/admin/leasequeue/").content.decode()
+print("in German", "Warteschlangen" in page)
 """
 
 
@@ -60,7 +62,7 @@ def install_and_run(environment: Environment, source: Path, wheel: Path) -> None
         trial.manage("collectstatic", "--noinput", "--verbosity", "0")
         trial.manage("shell", "-c", _ENQUEUE, expect="created True")
         trial.manage("runworker", "--drain")
-        said = f"status done version {version}\npage 200"
+        said = f"status done version {version}\nin German True"
         trial.manage("shell", "-c", _LOOK, expect=said)
         trial.there("confirmed-7", "collected/leasequeue/live.css")
 
