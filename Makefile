@@ -6,7 +6,7 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak bench bench-admin screenshots docs lint messages package servers servers-stop \
+.PHONY: help demo test soak bench bench-admin screenshots docs lint messages package snapshot servers servers-stop \
   clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "                   one is not translated"
 	@echo "make package       wheel and sdist in dist: built, looked into, and tried where there is"
 	@echo "                   nothing else, on the oldest and the newest Python and Django"
+	@echo "make snapshot      keep what this version writes, in tests/upgrade, before it is released"
 	@echo "make servers       start throwaway servers and print the variables that name them"
 	@echo "make servers-stop  stop them, and whatever a killed run left behind"
 	@echo "make clean         stop servers; remove environments, caches and databases made here"
@@ -73,6 +74,10 @@ messages:
 
 package:
 	@$(HARNESS) package
+
+snapshot:
+	@$(HARNESS) venv --extras dev
+	@PYTHONPATH=testproject .venv/bin/python -m tests.upgrade
 
 servers:
 	@$(HARNESS) servers start
