@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db import models
+from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.writer import MigrationWriter
 
@@ -53,6 +54,24 @@ def _column(field: models.Field[Any, Any]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     return MigrationWriter.serialize(value)[0]
+
+
+def hasty(migration: Migration) -> list[str]:
+    """Return why a migration might be left half done, or not be taken back."""
+    count = len(migration.operations)
+    found = [] if count == 1 else [f"{migration.name} is {count} operations: split it"]
+    stuck = [one for one in migration.operations if not one.reversible]
+    return found + [f"{migration.name} cannot be undone: {one.describe()}" for one in stuck]
+
+
+def later_migrations(than: list[str]) -> list[Migration]:
+    """Return the app's migrations that are not among these."""
+    loader = MigrationLoader(None)
+    return [
+        loader.get_migration(APP, name)
+        for app, name in loader.disk_migrations or ()
+        if app == APP and name not in than
+    ]
 
 
 def breaks(old: Schema, new: Schema) -> list[str]:

@@ -7,11 +7,12 @@ from functools import reduce
 from typing import Any
 
 import pytest
+from django.db.migrations import Migration, RunSQL
 
 from django_leasequeue import __version__
 from tests.test_docs import logged_events
 from tests.upgrade import HERE, RELEASES, read
-from tests.upgrade.schema import breaks, migrations, schema_after
+from tests.upgrade.schema import APP, breaks, hasty, later_migrations, migrations, schema_after
 
 JOB = "leasequeue_job"
 PRESENT = schema_after(migrations()[-1])
@@ -40,6 +41,26 @@ def test_the_migrations_of_a_release_are_as_they_were(release):
 @pytest.mark.parametrize("release", RELEASES)
 def test_processes_of_a_release_can_go_on_here(release):
     assert breaks(read(release, "schema")["tables"], PRESENT) == []
+
+
+def test_later_migrations_are_one_operation_each_and_can_be_undone():
+    first = read(RELEASES[0], "schema")["migrations"]
+    assert [what for one in later_migrations(first) for what in hasty(one)] == []
+
+
+@pytest.mark.parametrize(
+    ("operations", "says"),
+    [
+        ([], "0 operations"),
+        ([RunSQL("SELECT 1", ""), RunSQL("SELECT 1", "")], "2 operations: split it"),
+        ([RunSQL("SELECT 1")], "cannot be undone"),
+    ],
+)
+def test_a_hasty_migration_is_seen(operations, says):
+    migration = Migration("0002_hasty", APP)
+    migration.operations = operations
+    (found,) = hasty(migration)
+    assert says in found
 
 
 @pytest.mark.parametrize("release", RELEASES)
