@@ -76,15 +76,25 @@ def forms(language: str, message: Message) -> list[str]:
     return [text for one, text in found.items() if isinstance(one, tuple) and one[0] == key]
 
 
-def test_the_source_is_read_in_modules_and_templates():
-    assert {
-        Message("", "ready"),
-        Message("", "%d job was requeued.", "%d jobs were requeued."),
-        Message("", "Needs you"),  # {% translate %}
-        Message("", "%(counter)s job", "%(counter)s jobs"),  # {% blocktranslate count %}
-        Message("", "(empty)"),  # {{ value|default:_("") }}
-        Message("", "idempotency key"),  # of a model's field
-    } <= texts()
+def test_modules_and_templates_are_read(tmp_path):
+    module, template = tmp_path / "module.py", tmp_path / "template.html"
+    module.write_text(
+        "a = _('one')\nb = gettext(\n    'two '\n    'halves'\n)\nc = pgettext('here', 'three')\n"
+        "d = ngettext('%d four', '%d fours', n)\ne = at.gettext_lazy('five')\nf = _(six)\n"
+    )
+    assert set(messages.in_file(module)) == {
+        *(Message("", "one"), Message("", "two halves"), Message("here", "three")),
+        *(Message("", "%d four", "%d fours"), Message("", "five")),
+    }
+    template.write_text(
+        "{% load i18n %}{% translate 'one' %}{% translate \"it's two\" as three %}"
+        "{% blocktranslate with a=b %}at {{ a }}{% endblocktranslate %}{{ x|default:_('(four)') }}"
+        "{% blocktranslate count n=n %}{{ n }} five{% plural %}{{ n }} fives{% endblocktranslate %}"
+    )
+    assert set(messages.in_file(template)) == {
+        *(Message("", "one"), Message("", "it's two"), Message("", "at %(a)s")),
+        *(Message("", "(four)"), Message("", "%(n)s five", "%(n)s fives")),
+    }
 
 
 def test_what_is_marked_is_written_out():

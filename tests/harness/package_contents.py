@@ -65,7 +65,9 @@ def _sources() -> Iterator[str]:
 
 def _is_made(name: str) -> bool:
     """Tell whether a file is made by running the project, or private to a checkout."""
-    return bool(re.search(r"__pycache__|^docs/_build/|\.pyc$|\.sqlite3|^\.(git|venv|cache)/|~$", name))
+    return bool(
+        re.search(r"__pycache__|^docs/_build/|\.pyc$|\.sqlite3|^\.(git|venv|cache)/|~$", name)
+    )
 
 
 def _wheel_files(wheel: Path) -> dict[str, int]:
