@@ -21,6 +21,7 @@ from tests.messages import LANGUAGES, LOCALE, Message
 _CONTEXT = "\x04"
 _LINE = re.compile(r'^(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?) )?(".*")$')
 _PLACE = re.compile(r"%(?:\(\w+\))?[a-z]")
+pytestmark = pytest.mark.only_on("sqlite")  # no database has a part in it
 _DJANGO = Path(str(django.__file__)).parent
 _OF_DJANGO = ("conf", "contrib/admin", "contrib/auth")
 

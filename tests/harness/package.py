@@ -6,12 +6,14 @@ import argparse
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.harness import package_contents, package_trial, release, venvs
 from tests.harness.interpreters import find_all, oldest_and_newest
 from tests.harness.problems import Problem, say
 
+AT_ONCE = 2
 DIST = venvs.CHECKOUT / "dist"
 
 
@@ -32,11 +34,17 @@ def make(options: argparse.Namespace) -> int:
         wheel, sdist = _only(DIST, "*.whl"), _only(DIST, "*.tar.gz")
         _run(program, "-m", "twine", "check", "--strict", str(wheel), str(sdist))
         package_contents.check(wheel, sdist, _only(Path(folder), "*.whl"))
-    for environment in oldest_and_newest(options.only_python):
-        if environment.name != "middle":
-            # The oldest gets the wheel, the newest makes its own of the sdist.
-            source = wheel if environment.name == "oldest" else sdist
-            package_trial.install_and_run(environment, source, wheel)
+    environments = [
+        item for item in oldest_and_newest(options.only_python) if item.name != "middle"
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        trials = [
+            pool.submit(package_trial.install_and_run, environment, source, wheel)
+            for source in (sdist, wheel)
+            for environment in environments
+        ]
+    for trial in trials:
+        trial.result()
     say(f"{wheel.name} and {sdist.name} are in {DIST.relative_to(venvs.CHECKOUT)}")
     return 0
 
