@@ -6,8 +6,7 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak bench bench-admin screenshots docs lint messages package snapshot servers servers-stop \
-  clean
+.PHONY: help demo test soak bench bench-admin screenshots docs lint messages package snapshot servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
