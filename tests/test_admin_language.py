@@ -134,7 +134,8 @@ def test_no_page_says_anything_in_english_to_a_german(operator):
     for name, html in pages(operator, HTTP_ACCEPT_LANGUAGE="de"):
         assert name == "outage" or '<html lang="de"' in html or "<html" not in html
         for text in words_of(html):
-            words = set(re.findall(r"[^\W\d_]+", text.lower()))
+            # A random key may have "be" in it, between two digits.
+            words = set(re.findall(r"[^\W\d_]+", _KEPT.sub("", text).lower()))
             if text.lower().rstrip(":") in own - {"none"} or words & _ENGLISH:
                 found.add((text, name))
     assert sorted(found) == []
