@@ -48,7 +48,8 @@ class ScheduleAction:
     title: _StrOrPromise
     verb: _StrOrPromise
     logged: str
-    done: Callable[[int], _StrOrPromise]
+    #: With a place for how many.
+    done: _StrOrPromise
     change: Callable[[str, str], str | None]
 
 
@@ -98,7 +99,7 @@ def _change(
         elif left:
             page.message_user(request, f"{row.name}: {left}", messages.WARNING)
     level = messages.SUCCESS if count else messages.WARNING
-    page.message_user(request, action.done(count), level)
+    page.message_user(request, action.done % count, level)
 
 
 def _enable(name: str, _token: str) -> str | None:
@@ -115,29 +116,24 @@ def _run(name: str, token: str) -> str | None:
     return None if job.created else gettext("job %d is there already") % job.pk
 
 
-def _counted(one: str, many: str) -> Callable[[int], _StrOrPromise]:
-    words = ngettext_lazy(one, many)
-    return lambda count: words % count
-
-
 ENABLE = ScheduleAction(
     _("Enable schedules"),
     _("Enable"),
     "Enabled",
-    _counted("%d schedule was enabled.", "%d schedules were enabled."),
+    ngettext_lazy("%d schedule was enabled.", "%d schedules were enabled."),
     _enable,
 )
 DISABLE = ScheduleAction(
     _("Disable schedules"),
     _("Disable"),
     "Disabled",
-    _counted("%d schedule was disabled.", "%d schedules were disabled."),
+    ngettext_lazy("%d schedule was disabled.", "%d schedules were disabled."),
     _disable,
 )
 RUN = ScheduleAction(
     _("Run schedules now"),
     _("Run now"),
     "Run now",
-    _counted("%d job was enqueued.", "%d jobs were enqueued."),
+    ngettext_lazy("%d job was enqueued.", "%d jobs were enqueued."),
     _run,
 )
