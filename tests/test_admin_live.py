@@ -22,7 +22,7 @@ from django_leasequeue.admin import JobAdmin, QueueAdmin, standing
 from django_leasequeue.admin.about import JobsAboutMixin
 from django_leasequeue.admin.ages import age
 from django_leasequeue.admin.charts import bars
-from django_leasequeue.core import board, recent
+from django_leasequeue.core import board, dives, recent
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.core.presence import CurrentJob, Presence, announce, depart
 from django_leasequeue.core.recent import Bucket
@@ -103,11 +103,16 @@ def messages() -> list[tuple[str, str]]:
     return list(LogEntry.objects.order_by("pk").values_list("object_repr", "change_message"))
 
 
-def busy(connection: BaseDatabaseWrapper, name: str = "mail:web-1:7:ab", jobs: int = 1) -> Worker:
+def busy(
+    connection: BaseDatabaseWrapper,
+    name: str = "mail:web-1:7:ab",
+    jobs: int = 1,
+    queues: tuple[str, ...] = ("mail", "slow"),
+) -> Worker:
     since = datetime.now(UTC) - 200 * SECONDS
     held = tuple(CurrentJob(number + 1, "<b>report", since) for number in range(jobs))
     host, pid = name.split(":")[1:3]
-    presence = Presence(name, host, int(pid), "1.2", ("mail", "slow"), 3)
+    presence = Presence(name, host, int(pid), "1.2", queues, 3)
     return Worker.objects.get(pk=announce(connection, replace(presence, jobs=held)))
 
 
@@ -292,6 +297,80 @@ def test_dashboard_says_what_needs_a_human(operator: Client, connection: Any) ->
     assert "<html" not in page
 
 
+def needs(page: str) -> list[str]:
+    listed = page.partition('class="leasequeue-needs"')[2].partition("</ul>")[0]
+    return re.findall(r"<li>(.*?)</li>", listed)
+
+
+def totals(page: str) -> dict[str, str]:
+    pairs = re.findall(r"<dt>(\w+)</dt><dd>(?:<a[^>]*>)?([^<]*)<", page)
+    return dict(pairs)
+
+
+def test_what_needs_a_human_may_be_in_any_queue(operator: Client, connection: Any) -> None:
+    """In a process that has just started, and has not found the queues yet, too."""
+    dives._likely.clear()
+    for number in range(25):
+        enqueue("demo.work", queue=f"q{number:02}")
+    Job.objects.filter(queue_name="q24").update(status="dead")
+    Job.objects.filter(queue_name="q23").update(status="parked")
+    Job.objects.filter(queue_name="q22").update(status="reserved", lease_until=UtcNow() + SECONDS)
+    pause("q21")
+    busy(connection, queues=("*",))
+    page = text(operator, INDEX)
+    Job.objects.filter(queue_name="q22").update(status="done")
+    assert needs(page) == [
+        "1 job is dead: look at it.",
+        "1 job is parked: no worker here knows its type.",
+        "1 queue is paused.",
+    ]
+    shown = totals(page)
+    assert [shown[name] for name in ("reserved", "parked", "dead")] == ["1", "1", "1"]
+    assert shown["ready"] == "20+"
+
+
+def test_nothing_needs_a_human_only_where_all_was_looked_at(
+    operator: Client, connection: Any
+) -> None:
+    for number in range(25):
+        enqueue("demo.work", queue=f"q{number:02}")
+    Job.objects.filter(queue_name__lt="q20").update(status="done")
+    worker = busy(connection)
+    page = text(operator, INDEX)
+    assert needs(page) == []
+    assert "Nothing needs you" not in page
+    assert "Not all queues were looked at" in page
+    Worker.objects.filter(pk=worker.pk).update(queues=["*"])
+    page = text(operator, INDEX)
+    assert "Nothing needs you." in page
+    assert "Not all queues were looked at" not in page
+
+
+def test_a_queue_whose_workers_are_gone(operator: Client, connection: Any) -> None:
+    for queue in ("mail", "images", "held"):
+        enqueue("demo.work", queue=queue)
+    enqueue("demo.work", queue="later", delay=3600)
+    pause("held")
+    worker = busy(connection)
+    told = "Jobs are due in the queue images, and no worker that is there takes them."
+    page = text(operator, INDEX)
+    assert needs(page) == ["1 queue is paused.", told]
+    assert page.count("no worker takes it") == 1
+    page = text(operator, QUEUES)
+    assert row_of(page, "images")[-1].startswith("no worker takes it")
+    for queue in ("mail", "later"):
+        assert row_of(page, queue)[-1].startswith("runs")
+    # One that drains claims no more.
+    Worker.objects.filter(pk=worker.pk).update(drain_requested_at=UtcNow())
+    told = "Jobs are due in the queues images, mail, and no worker that is there takes them."
+    assert told in needs(text(operator, INDEX))
+    Worker.objects.filter(pk=worker.pk).update(drain_requested_at=None, queues=["*"])
+    assert needs(text(operator, INDEX)) == ["1 queue is paused."]
+    Worker.objects.filter(pk=worker.pk).update(seen_at=UtcNow() - 61 * SECONDS)
+    told = "Jobs are due, and no worker was seen within a minute."
+    assert needs(text(operator, INDEX)) == ["1 queue is paused.", told]
+
+
 @pytest.mark.parametrize("where", [INDEX, QUEUES, WORKERS, f"{QUEUES}dashboard/"])
 def test_pages_ask_little(operator: Client, connection: BaseDatabaseWrapper, where: str) -> None:
     for number in range(25):
@@ -373,6 +452,7 @@ def test_ages(seconds: float, said: str) -> None:
 def test_figures_at_a_cap_say_so(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CAP", "_LEAST_CAP"):
         monkeypatch.setattr(board, name, 2)
+    monkeypatch.setattr("django_leasequeue.admin.dashboard.CAP", 2)
     monkeypatch.setattr(standing, "BUCKET_CAP", 2)
     monkeypatch.setattr(recent, "BUCKET_CAP", 2)
     for number in range(3):

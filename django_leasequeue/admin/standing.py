@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 
 from django_leasequeue.admin.ages import age
 from django_leasequeue.admin.charts import bars
+from django_leasequeue.admin.takers import Takers, read_present
 from django_leasequeue.core.board import Board, read_board
 from django_leasequeue.core.gauges import QueueGauges
 from django_leasequeue.core.recent import (
@@ -23,7 +24,7 @@ from django_leasequeue.core.recent import (
     read_finished,
     read_recent,
 )
-from django_leasequeue.models import Queue
+from django_leasequeue.models import Queue, Worker
 
 __all__ = [
     "Figure",
@@ -58,6 +59,8 @@ class Line:
     failed: str
     chart: SafeString | str
     pause: Queue | None = None
+    #: Jobs are due, and no worker that is there takes them.
+    untaken: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class Standing:
     now: datetime
     board: Board
     lines: Sequence[Line]
+    workers: Sequence[Worker]
+    takers: Takers
     #: The last hour of all queues.
     chart: SafeString
     summary: str
@@ -105,10 +110,16 @@ def read_standing(alias: str, site: str, *, after: str = "") -> Standing:
     # A page has room for no more of them.
     pauses = {queue.name: queue for queue in held.order_by("name")[: MOST_QUEUES + 1]}
     gauges, further = _paged(board, pauses)
+    workers = read_present(alias, board.now)
+    takers = Takers.of(workers, board.now)
     return Standing(
         now=board.now,
         board=board,
-        lines=[_line(one, board.cap, recent, site, pauses.get(one.queue)) for one in gauges],
+        lines=[
+            _line(one, board.cap, recent, site, pauses.get(one.queue), takers) for one in gauges
+        ],
+        workers=workers,
+        takers=takers,
         chart=bars(finished, _summary(finished), 60),
         summary=_summary(finished),
         sampled=age((recent.until - recent.since).total_seconds()),
@@ -135,7 +146,9 @@ def _empty(name: str) -> QueueGauges:
     return QueueGauges(name, 0, 0, 0, 0, 0, 0.0, paused=True)
 
 
-def _line(one: QueueGauges, cap: int, recent: Recent, site: str, pause: Queue | None) -> Line:
+def _line(
+    one: QueueGauges, cap: int, recent: Recent, site: str, pause: Queue | None, takers: Takers
+) -> Line:
     counts = {
         "ready": one.ready,
         "scheduled": one.scheduled,
@@ -158,6 +171,7 @@ def _line(one: QueueGauges, cap: int, recent: Recent, site: str, pause: Queue | 
         failed=f"{100 * badly / total:.0f} %" if total else "",
         chart=bars(buckets, told) if total else "",
         pause=pause,
+        untaken=bool(one.ready) and pause is None and not takers.take(one.queue),
     )
 
 

@@ -16,11 +16,12 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from django_leasequeue.admin import display
-from django_leasequeue.admin.attending import read_workers
+from django_leasequeue.admin.attending import attending
 from django_leasequeue.admin.base import OperatorAdmin
 from django_leasequeue.admin.changing import in_one
 from django_leasequeue.admin.pages import page, url_of
 from django_leasequeue.admin.reason import reason_of
+from django_leasequeue.admin.takers import read_present
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.clock import read_now
 from django_leasequeue.core.presence import request_drain
@@ -96,7 +97,7 @@ class WorkerAdmin(OperatorAdmin[Worker]):
     def _shown(self, request: HttpRequest) -> dict[str, Any]:
         alias = get_conf().DATABASE
         now = read_now(connections[alias])
-        workers, more = read_workers(alias, self.admin_site.name, now)
+        workers, more = attending(read_present(alias, now), self.admin_site.name, now)
         return {
             "now": now,
             "workers": workers,

@@ -16,7 +16,7 @@ from django_leasequeue.core.dives import queue_names, ready_priorities
 from django_leasequeue.core.gauges import CAP, QueueGauges, capped, capped_by_deadline
 from django_leasequeue.core.transaction import ask, tagged
 
-__all__ = ["Board", "read_board"]
+__all__ = ["Board", "Overall", "read_board"]
 
 #: Lanes that are looked at: each costs two capped counts.
 _MOST_LANES = 100
@@ -29,16 +29,30 @@ _STATUSES = ("reserved", "dead", "parked")
 _Lane = tuple[str, int]
 
 
+class Overall(NamedTuple):
+    """What lies in all queues, however many there are: counts that end at `CAP`.
+
+    `paused` are the queues on hold, with jobs or without.
+    """
+
+    reserved: int
+    dead: int
+    parked: int
+    pending_burials: int
+    expired_leases: int
+    paused: int
+
+
 class Board(NamedTuple):
     """What was read, by the database's time `now`; a count at `cap` means so many, or more.
 
-    `complete` is False when there are more queues, or more priorities, than were looked at.
+    `complete` is False when there are more queues, or more priorities, than were looked at;
+    `overall` knows of those as well.
     """
 
     now: datetime
     queues: tuple[QueueGauges, ...]
-    pending_burials: int
-    expired_leases: int
+    overall: Overall
     cap: int
     complete: bool
 
@@ -49,7 +63,7 @@ def read_board(connection: BaseDatabaseWrapper, *, most: int = 20, after: str = 
     In the database's order of names. Raises its errors.
     """
     dialect = dialect_for(connection)
-    now, pending, expired = _deadlines(connection, dialect)
+    now, overall = _overall(connection, dialect)
     names, complete = queue_names(connection, after, most)
     priorities, all_of_them = ready_priorities(connection, names)
     lanes = [(name, level) for name in names for level in sorted(priorities[name], reverse=True)]
@@ -59,7 +73,7 @@ def read_board(connection: BaseDatabaseWrapper, *, most: int = 20, after: str = 
     waiting = _waiting(connection, dialect, lanes[:_MOST_LANES], now, cap)
     counts = _counts(connection, dialect, names, cap)
     queues = tuple(_gauges(name, counts[name], waiting.get(name)) for name in names)
-    return Board(now, queues, pending, expired, cap, complete)
+    return Board(now, queues, overall, cap, complete)
 
 
 def _gauges(
@@ -113,14 +127,17 @@ def _by_queue(
     return found
 
 
-def _deadlines(connection: BaseDatabaseWrapper, dialect: Dialect) -> tuple[datetime, int, int]:
-    """Return the database's time, and how many burials are pending and leases expired."""
+def _overall(connection: BaseDatabaseWrapper, dialect: Dialect) -> tuple[datetime, Overall]:
+    """Return the database's time, and the counts of all queues."""
+    counts = [
+        *(capped_by_deadline(dialect, status, cap=CAP) for status in _STATUSES),
+        capped_by_deadline(dialect, "dead", "lease_until IS NOT NULL", CAP),
+        capped_by_deadline(dialect, "reserved", f"lease_until <= {dialect.now}", CAP),
+        "(SELECT COUNT(*) FROM leasequeue_queue WHERE paused_at IS NOT NULL)",
+    ]
     clock = dialect.select_time(f"({dialect.now})")
-    pending = capped_by_deadline(dialect, "dead", "lease_until IS NOT NULL")
-    expired = capped_by_deadline(dialect, "reserved", f"lease_until <= {dialect.now}")
-    sql = tagged("board", f"SELECT {clock}, {pending}, {expired}")
-    ((now, *counts),) = ask(connection, sql)
-    return dialect.as_utc(now) or datetime.now(UTC), counts[0], counts[1]
+    ((now, *found),) = ask(connection, tagged("board", f"SELECT {clock}, {', '.join(counts)}"))
+    return dialect.as_utc(now) or datetime.now(UTC), Overall(*found)
 
 
 def _counts(

@@ -188,10 +188,11 @@ def capped(dialect: Dialect, condition: str, cap: int) -> str:
     )
 
 
-def capped_by_deadline(dialect: Dialect, status: str, condition: str) -> str:
-    """Return a capped count, as SQL, that walks the recovery index."""
+def capped_by_deadline(dialect: Dialect, status: str, condition: str = "", cap: int = CAP) -> str:
+    """Return a capped count of all queues' jobs, as SQL, that walks the recovery index."""
+    further = f"AND {condition} " if condition else ""
     return (
         f"(SELECT COUNT(*) FROM (SELECT 1 FROM leasequeue_job{dialect.hint(_RECOVER)} "
-        f"WHERE status = '{status}' AND {condition} "
-        f"ORDER BY lease_until, finished_at, id LIMIT {CAP}) AS counted)"
+        f"WHERE status = '{status}' {further}"
+        f"ORDER BY lease_until, finished_at, id LIMIT {cap:d}) AS counted)"
     )

@@ -10,7 +10,7 @@ from django.db import connections
 
 from django_leasequeue import enqueue, enqueue_many, pause
 from django_leasequeue.core import board, dives, recent
-from django_leasequeue.core.board import read_board
+from django_leasequeue.core.board import Overall, read_board
 from django_leasequeue.core.clock import UtcNow, read_now
 from django_leasequeue.core.dives import queue_names, ready_priorities
 from django_leasequeue.core.gauges import read_gauges
@@ -27,7 +27,7 @@ MINUTE = timedelta(minutes=1)
 
 def test_an_empty_table(connection):
     found = read_board(connection)
-    assert (found.queues, found.pending_burials, found.expired_leases) == ((), 0, 0)
+    assert (found.queues, found.overall) == ((), Overall(0, 0, 0, 0, 0, 0))
     assert found.complete
 
 
@@ -59,7 +59,8 @@ def test_it_says_what_the_gauges_say(connection, filled):
     for one in found.queues:
         assert one.oldest_ready == pytest.approx(ages[one.queue], abs=2)
     assert {one.queue for one in found.queues if one.paused} == {"b"}
-    assert (found.pending_burials, found.expired_leases, found.complete) == (1, 1, True)
+    assert found.overall == Overall(2, 1, 1, pending_burials=1, expired_leases=1, paused=1)
+    assert found.complete
     assert 120 <= next(one for one in found.queues if one.queue == "c").oldest_ready < 240
 
 
@@ -75,6 +76,10 @@ def test_statements_do_not_grow_with_the_queues(connection):
     assert len(found.queues) == 20
     assert not found.complete
     assert "q99" not in {one.queue for one in found.queues}
+    assert found.overall.dead == 0
+    Job.objects.filter(queue_name="q99").update(status="dead")
+    pause("q99")
+    assert read_board(connection).overall == Overall(0, 1, 0, 0, 0, paused=1)
     assert [one.queue for one in read_board(connection, after="q19").queues] == ["q99"]
 
 
