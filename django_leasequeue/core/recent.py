@@ -54,18 +54,20 @@ class Recent:
 def read_finished(connection: BaseDatabaseWrapper, now: datetime) -> list[Bucket]:
     """Return how many jobs became done, and dead, in each part of the time, oldest first.
 
-    Each count ends at `BUCKET_CAP`. Raises the database's errors.
+    Those whose burial is still to come are dead. Each count ends at `BUCKET_CAP`. Raises the
+    database's errors.
     """
     dialect = dialect_for(connection)
     edges = [now - SPAN + number * SPAN / BUCKETS for number in range(BUCKETS + 1)]
     columns, params = [], []
-    for begin, end in pairwise(edges):
-        for status in ("done", "dead"):
-            columns.append(_ended(dialect, status))
-            params += [dialect.time_param(begin), dialect.time_param(end)]
-    sql = tagged("recent", "SELECT " + ", ".join(columns))
+    for begin, end in pairwise(map(dialect.time_param, edges)):
+        columns += [_ended(dialect, "done"), _ended(dialect, "dead"), _UNBURIED]
+        params += [begin, end] * 3
+    sql = tagged("recent", f"SELECT {', '.join(columns)} FROM {_pending(dialect)}")
     (row,) = ask(connection, sql, params)
-    return [Bucket(*row[at : at + 2]) for at in range(0, len(row), 2)]
+    return [
+        Bucket(row[at], min(BUCKET_CAP, row[at + 1] + row[at + 2])) for at in range(0, len(row), 3)
+    ]
 
 
 def _ended(dialect: Dialect, status: str) -> str:
@@ -76,6 +78,19 @@ def _ended(dialect: Dialect, status: str) -> str:
         f"{dialect.hint('leasequeue_job_recover')} WHERE status = '{status}' "
         "AND lease_until IS NULL AND finished_at > %s AND finished_at <= %s "
         f"ORDER BY {order} LIMIT {BUCKET_CAP:d}) AS counted)"
+    )
+
+
+#: Of the pending burials, those of one part.
+_UNBURIED = "COUNT(CASE WHEN finished_at > %s AND finished_at <= %s THEN 1 END)"
+
+
+def _pending(dialect: Dialect) -> str:
+    """Return the times of the latest deaths, as a table, whose burial is still to come."""
+    return (
+        f"(SELECT finished_at FROM leasequeue_job{dialect.hint('leasequeue_job_recover')} "
+        "WHERE status = 'dead' AND lease_until IS NOT NULL "
+        f"ORDER BY lease_until DESC, finished_at DESC, id DESC LIMIT {BUCKET_CAP:d}) AS pending"
     )
 
 

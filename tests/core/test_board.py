@@ -159,6 +159,22 @@ def test_what_finished_when(connection, monkeypatch):
     assert set(buckets[1:-1]) == {Bucket()}
 
 
+def test_those_whose_burial_is_to_come_have_died(connection, monkeypatch):
+    monkeypatch.setattr(recent, "BUCKET_CAP", 3)
+    finished("dead", 57 * MINUTE, 2)
+    finished("dead", 90 * MINUTE)
+    Job.objects.update(lease_until=UtcNow() + MINUTE)
+    finished("dead", 57 * MINUTE)
+    buckets = read_finished(connection, read_now(connection))
+    assert buckets == [Bucket(0, 3), *[Bucket()] * (BUCKETS - 1)]
+    with explained(connection) as plans:
+        finished("dead", 57 * MINUTE)
+        buckets = read_finished(connection, read_now(connection))
+    assert buckets[0] == Bucket(0, 3)
+    (plan,) = (plan for plan in plans if plan.tag == "recent")
+    assert plan.indexes - {""} == {"leasequeue_job_recover"}, str(plan)  # a count has no name
+
+
 def attempt(queue: str, outcome: End, ago: timedelta) -> None:
     JobAttempt.objects.create(
         job=enqueue("arranged", queue=queue),
