@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from django.utils import timezone
 
 from django_leasequeue import enqueue, job
 from django_leasequeue.admin import BulkRunAdmin, DeadGroupAdmin, JobAdmin, one_job, payload_edit
-from django_leasequeue.core import dead_letters, operate
+from django_leasequeue.core import dead_letters, dead_search, operate
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import BulkRun, DeadGroup, Job, JobAttempt, JobEffect
 from django_leasequeue.registry import registry
@@ -92,6 +93,7 @@ def test_groups_say_how_many_what_and_where(operator: Client) -> None:
     assert "2 dead letters" in page and "mail.send" not in page
     assert "There are no dead letters here" in text(operator.get(f"{DEAD}?queue=nowhere"))
     assert operator.get(f"{DEAD}?type={'x' * 300}").status_code == 404
+    assert operator.get(f"{DEAD}?fingerprint=é").status_code == 404
 
 
 def test_a_page_of_groups_asks_little(operator: Client, connection: BaseDatabaseWrapper) -> None:
@@ -143,11 +145,66 @@ def test_a_type_that_is_empty_is_not_all_types(operator: Client) -> None:
 
 
 def test_what_was_not_looked_at_is_said(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_letters.newest, "__defaults__", (3,))
+    monkeypatch.setattr(dead_search, "MOST_DEAD", 3)
     bury(5, fingerprint=A)
     page = text(operator.get(DEAD))
     assert "3 dead letters+" in page and "there are older ones" in page
     assert "raise the number" in text(operator.get(f"{DEAD}requeue/confirm/"))
+
+
+def test_what_is_named_is_found_behind_those_that_died_last(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_search, "MOST_DEAD", 3)
+    old = {"finished_at": timezone.now() - timedelta(days=3)}
+    bury(2, "mail.send", queue_name="mail", fingerprint=A, **old)
+    bury(4, "report", fingerprint=B)
+    assert "mail.send" not in text(operator.get(DEAD))
+    for query in ("queue=mail", "type=mail.send", f"type=mail.send&fingerprint={A}"):
+        assert "2 dead letters" in text(operator.get(f"{DEAD}?{query}"))
+        assert "2 dead letters would" in text(operator.get(f"{DEAD}requeue/confirm/?{query}"))
+    assert "2 dead letters" in text(operator.get(f"{DEAD}group/?type=mail.send&fingerprint={A}"))
+
+
+def test_a_large_snoozed_group_hides_no_others(
+    operator: Client, connection: BaseDatabaseWrapper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_search, "MOST_DEAD", 3)
+    old = {"finished_at": timezone.now() - timedelta(days=3)}
+    awake = bury(2, "mail.send", fingerprint=A, **old)
+    asleep = bury(4, "report", fingerprint=B)
+    operator.post(f"{DEAD}group/snooze/?fingerprint={B}", {"hours": "2", "reason": "tonight"})
+    for query in ("", "queue=default", "type=mail.send"):
+        with count_statements(connection) as statements:
+            page = text(operator.get(f"{DEAD}?{query}"))
+        assert len(statements) < 15, statements
+        assert "2 dead letters\n" in page and "mail.send" in page
+    assert "1 group is snoozed: show it" in text(operator.get(DEAD))
+    confirm(operator, "")
+    assert statuses([*awake, *asleep]) == ["ready"] * 2 + ["dead"] * 4
+
+
+def test_when_a_group_began_is_said_as_far_as_it_was_looked_at(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bury(5, fingerprint=A, finished_at=timezone.now() - timedelta(days=3))
+    pages = (DEAD, f"{DEAD}group/?type=arranged&fingerprint={A}")
+    assert "or before" not in "".join(text(operator.get(page)) for page in pages)
+    monkeypatch.setattr(dead_search, "MOST_DEAD", 3)
+    for page in pages:
+        assert "3\xa0days ago, or before" in text(operator.get(page))
+
+
+def test_a_groups_page_is_about_one_group(operator: Client) -> None:
+    """Whatever its address leaves out: what its links requeue is what it shows."""
+    bury(2, "mail.send", fingerprint=A)
+    bury(3, "mail.send", fingerprint=B)
+    bury(1, "report", fingerprint=B)
+    for query in ("type=mail.send", f"fingerprint={B}", ""):
+        page = text(operator.get(f"{DEAD}group/?{query}", follow=True))
+        assert "3 dead letters," in page
+        links = re.findall(r'(?:href|action)="[^"]*deadgroup/[^"?]*\?([^"]*)"', page)
+        assert {unescape(link) for link in links} == {f"type=mail.send&fingerprint={B}"}
 
 
 @pytest.mark.parametrize(("most", "changed"), [("", 3), ("5", 5)])
@@ -155,7 +212,7 @@ def test_what_was_not_looked_at_is_left_alone(
     operator: Client, monkeypatch: pytest.MonkeyPatch, most: str, changed: int
 ) -> None:
     """A run goes by type: it would begin with the old ones. Asked for, they are meant as well."""
-    monkeypatch.setattr(dead_letters.newest, "__defaults__", (3,))
+    monkeypatch.setattr(dead_search, "MOST_DEAD", 3)
     old = bury(2, "a.charge", finished_at=timezone.now() - timedelta(days=3))
     shown_jobs = bury(3, "z.send")
     confirm(operator, "", **({"most": most} if most else {}))
@@ -390,7 +447,9 @@ def test_snoozed_groups_are_left_out_unless_they_are_meant(operator: Client) -> 
     confirm(operator, f"fingerprint={'c' * 16}")
     assert statuses(later) == ["ready"]
     operator.post(query.format(A), {"hours": "2", "reason": "tonight"})
-    assert "There are no dead letters here" in text(operator.get(address))
+    for page in (address, f"{DEAD}?type=mail.send", DEAD):
+        assert "All groups that are here are snoozed." in text(operator.get(page))
+    assert 'id="with-snoozed"' in text(operator.get(address))
     confirm(operator, "type=mail.send&snoozed=1")
     assert statuses(asleep) == ["ready"] * 2
 
@@ -405,6 +464,26 @@ def test_a_confirmation_needs_a_reason_and_what_was_shown(operator: Client) -> N
         assert "errorlist" in text(response), wrong
     assert statuses(ids) == ["dead"]
     assert operator.get(f"{DEAD}erase/confirm/").status_code == 404
+
+
+@pytest.mark.parametrize(("most", "changed"), [("", 3), ("2", 2)])
+def test_a_confirmation_that_is_shown_again_counts_again(
+    operator: Client, most: str, changed: int
+) -> None:
+    ids = bury(2)
+    address = f"{DEAD}requeue/confirm/"
+    data = shown(text(operator.get(address)))
+    ids += bury(1)
+    if most:
+        data |= {"shown": "7", "most": most}  # as many as the operator wants
+    page = text(operator.post(address, {**data, "reason": "", "rate": "0.5", "canary": "1"}))
+    again = shown(page)
+    assert "3 dead letters would be ready" in page
+    assert (again["shown"], again["most"]) == ("3", most or "3")
+    assert again["shown_at"] > data["shown_at"]
+    assert (again["rate"], again["canary"]) == ("0.5", "1")
+    operator.post(address, {**again, "rate": "", "canary": "", "reason": "fixed"})
+    assert statuses(ids).count("ready") == changed
 
 
 def test_canary_and_rate_are_followed_from_the_page(operator: Client) -> None:

@@ -57,14 +57,16 @@ class BulkStart(OperatorAdmin[DeadGroup]):
             else:
                 form.add_error(None, _("This is another page's confirmation: begin again."))
         look = Look.at(self._connection(), wanted)
-        form.initial = {
-            "shown_at": look.now.isoformat(),
-            "most": len(look.letters) or 1,
-            "shown": len(look.letters),
-            "oldest": look.oldest.isoformat() if look.oldest else "",
-            "token": next_token(self._connection(), operation, *wanted),
-            "without": ",".join(look.without),
-        }
+        form.show(
+            {
+                "shown_at": look.now.isoformat(),
+                "most": len(look.letters) or 1,
+                "shown": len(look.letters),
+                "oldest": look.oldest.isoformat() if look.oldest else "",
+                "token": next_token(self._connection(), operation, *wanted),
+                "without": ",".join(look.without),
+            }
+        )
         context = {
             "look": look,
             "count": len(look.letters),

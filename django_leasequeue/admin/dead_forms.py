@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -60,6 +61,20 @@ class RunForm(forms.Form):
         super().__init__(*args, **kwargs)
         if only_cancels:
             del self.fields["canary"], self.fields["spread"]
+
+    def show(self, counted: Mapping[str, Any]) -> None:
+        """Hold what is shown now, also where something else was shown before it was sent.
+
+        What was filled in stays; but as many as were shown then are now as many as are shown.
+        """
+        self.initial = dict(counted)
+        if self.is_bound:
+            sent = dict(self.data.items())
+            for name in ("shown_at", "shown", "oldest", "token", "without"):
+                sent[name] = counted[name]
+            if self.data.get("most") == self.data.get("shown"):
+                sent["most"] = counted["most"]
+            self.data = sent
 
     def options(self) -> Options:
         """Return how the run goes about it."""

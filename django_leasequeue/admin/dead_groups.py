@@ -25,7 +25,8 @@ from django_leasequeue.admin.sparkline import sparkline
 from django_leasequeue.admin.wanted import query_of, wanted_of
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.clock import read_now
-from django_leasequeue.core.dead_letters import MOST_DEAD, annotate
+from django_leasequeue.core.dead_letters import annotate
+from django_leasequeue.core.dead_search import MOST_DEAD
 from django_leasequeue.models import DeadGroup, Job
 
 __all__ = ["DeadGroupAdmin"]
@@ -91,6 +92,11 @@ class DeadGroupAdmin(BulkStart):
         group = next(iter(look.groups), None) or Group(
             wanted.job_type or "", wanted.fingerprint or ""
         )
+        if group.letters and not wanted.is_one_group:
+            # What is shown, counted and requeued is one group: of several, the largest.
+            wanted = wanted._replace(job_type=group.job_type, fingerprint=group.fingerprint)
+            if len(look.groups) > 1 or not look.whole:
+                return self._to_group(wanted)
         jobs = Paginator(group.letters, _JOBS_A_PAGE).get_page(request.GET.get("p"))
         if group.letters:
             describe([group], using)
@@ -100,9 +106,10 @@ class DeadGroupAdmin(BulkStart):
             "jobs": jobs,
             "rows": [(one, moment(one.died_at), ago(one.died_at, look.now)) for one in jobs],
             "shown_at": look.now.isoformat(),
-            "first": ago(group.first_seen, look.now),
+            "first": _first(group, look),
             "last": ago(group.last_seen, look.now),
             "snoozed_until": moment(group.snoozed_until) if group.snoozed_until else "",
+            "wanted": wanted,
             "query": query_of(wanted),
             "chart": _chart(group),
             "note_form": NoteForm(initial={"note": group.note}),
@@ -166,10 +173,16 @@ class DeadGroupAdmin(BulkStart):
             "url": f"{url_of(self, 'deadgroup_group')}?{query_of(one)}",
             "error": shortened(group.error) or gettext("no error was recorded"),
             "chart": _chart(group),
-            "first": ago(group.first_seen, look.now),
+            "first": _first(group, look),
             "last": ago(group.last_seen, look.now),
             "snoozed_until": moment(group.snoozed_until) if group.snoozed_until else "",
         }
+
+
+def _first(group: Group, look: Look) -> str:
+    """Return when the first of a group died, as far as it was looked at."""
+    first = ago(group.first_seen, look.now)
+    return first if look.whole else gettext("%s, or before") % first
 
 
 def _last_seen(group: Group) -> float:

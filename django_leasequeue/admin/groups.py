@@ -12,7 +12,8 @@ from django.db.models import Max
 
 from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.core.clock import read_now
-from django_leasequeue.core.dead_letters import DeadLetter, newest, snoozed
+from django_leasequeue.core.dead_letters import snoozed
+from django_leasequeue.core.dead_search import MOST_DEAD, DeadLetter, Sought, search
 from django_leasequeue.models import DeadGroup, Job, JobAttempt
 
 __all__ = ["Group", "Look", "Wanted", "asleep", "describe"]
@@ -32,13 +33,10 @@ class Wanted(NamedTuple):
     fingerprint: str | None = None
     snoozed: bool = False
 
-    def matches(self, letter: DeadLetter) -> bool:
-        """Tell whether a dead letter is meant, were no group snoozed."""
-        return (
-            self.queue in (None, letter.queue)
-            and self.job_type in (None, letter.job_type)
-            and self.fingerprint in (None, letter.fingerprint)
-        )
+    @property
+    def is_one_group(self) -> bool:
+        """Tell whether no more than one group can be meant."""
+        return self.job_type is not None and self.fingerprint is not None
 
     def job_filter(
         self,
@@ -88,44 +86,34 @@ class Group:
         return self.letters[0].died_at if self.letters else None
 
 
-def _oldest(letters: Iterable[DeadLetter]) -> datetime | None:
-    """Return how far back a look at the newest has come: pending burials are seen at any age."""
-    return min((one.died_at for one in letters if one.died_at and not one.pending), default=None)
-
-
 @dataclass(frozen=True)
 class Look:
-    """What one look at the newest dead letters has shown; not `whole`: there are older ones."""
+    """What one look at the dead letters has shown; not `whole`: there are older ones."""
 
     now: datetime
     letters: Sequence[DeadLetter]
     whole: bool
-    #: Of snoozed groups, and not among `letters`; and the fingerprints of all such groups.
-    asleep: Sequence[DeadLetter] = ()
+    #: How many groups are not shown, because they are snoozed; the fingerprints of all that are.
+    sleepers: int = 0
     without: Sequence[str] = ()
-    #: Whatever died before this was not looked at; None when all were.
+    #: Whatever died before this was not shown; None when all were.
     oldest: datetime | None = None
 
     @classmethod
     def at(cls, connection: BaseDatabaseWrapper, wanted: Wanted) -> Look:
         """Return the dead letters that match, and died before now by the database's clock."""
         now = read_now(connection)
-        letters, whole = newest(connection)
-        found = [one for one in letters if wanted.matches(one)]
-        without = frozenset(asleep(connection, wanted, now))
-        return cls(
-            now,
-            [one for one in found if one.fingerprint not in without],
-            whole,
-            [one for one in found if one.fingerprint in without],
-            sorted(without),
-            oldest=None if whole else _oldest(letters),
-        )
+        without = asleep(connection, wanted, now)
+        sought = Sought(wanted.queue, wanted.job_type, wanted.fingerprint, without)
+        letters, whole, left_out = search(connection, sought)
+        times = [one.died_at for one in letters if one.died_at is not None]
+        oldest = None if whole else min(times, default=None)
+        return cls(now, letters, whole, left_out, without, oldest)
 
     @property
-    def sleepers(self) -> int:
-        """How many groups are not shown, because they are snoozed."""
-        return len({(one.job_type, one.fingerprint) for one in self.asleep})
+    def full(self) -> bool:
+        """Tell whether there are more than can be shown, and not only more than were looked at."""
+        return not self.whole and len(self.letters) >= MOST_DEAD
 
     @property
     def groups(self) -> list[Group]:

@@ -29,6 +29,8 @@ def wanted_of(query: QueryDict) -> Wanted:
         if name in query and (query[name] or exact or name == "fingerprint")
     }
     wanted = Wanted(**names, snoozed="snoozed" in query)
+    if not (wanted.fingerprint or "").isascii():  # MySQL would refuse to compare it
+        raise Http404("a fingerprint is ASCII text")
     try:
         wanted.job_filter()
     except LeaseQueueError as error:

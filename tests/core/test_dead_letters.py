@@ -1,4 +1,4 @@
-"""The newest dead letters, what is noted about a group, and bulk runs carried on in steps."""
+"""What is noted about a group of dead letters, and bulk runs that are carried on in steps."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from django_leasequeue.core.bulk_filter import JobFilter
 from django_leasequeue.core.bulk_plan import Options
 from django_leasequeue.core.bulk_step import step
 from django_leasequeue.core.clock import UtcNow
-from django_leasequeue.core.dead_letters import annotate, newest
+from django_leasequeue.core.dead_letters import annotate
 from django_leasequeue.exceptions import LeaseQueueError
 from django_leasequeue.models import BulkRun, DeadGroup, Job
 from tests.core.arrange import run
 from tests.core.bulk import bury, statuses
-from tests.core.plans import explained
 from tests.faults import holding_job
 
 pytestmark = pytest.mark.usefixtures("connection")
@@ -28,46 +27,6 @@ def begun(options: Options | None = None, **wanted):
 
 def state(run_id: int) -> str:
     return BulkRun.objects.get(pk=run_id).state
-
-
-def test_newest_first_and_no_more_than_asked(connection):
-    ids = bury(5, fingerprint="f" * 16)
-    for number, job_id in enumerate(ids):
-        moment = f"2021-01-0{5 - number} 00:00:00+00:00"
-        Job.objects.filter(pk=job_id).update(finished_at=moment)
-    bury(3, status="done")
-    found, whole = newest(connection)
-    assert ([one.id for one in found], whole) == (ids, True)
-    assert found[0].died_at is not None and found[0].died_at.isoformat()[:10] == "2021-01-05"
-    assert (found[0].job_type, found[0].queue, found[0].fingerprint) == (
-        *("arranged", "default"),
-        "f" * 16,
-    )
-    found, whole = newest(connection, 4)
-    assert ([one.id for one in found], whole) == (ids[:4], False)
-
-
-def test_those_whose_burial_is_to_come_are_seen(connection):
-    (buried,) = bury(1)
-    (pending,) = bury(1, lease_until=UtcNow())
-    (broken,) = bury(1, finished_at=None)
-    found, whole = newest(connection)
-    assert {one.id for one in found} == {buried, pending, broken} and whole
-    assert found[-1].id == broken and found[-1].died_at is None
-
-
-def test_the_look_walks_an_index(connection):
-    bury(300)
-    bury(700, status="done")
-    if connection.vendor == "postgresql":  # its planner must know that there are 300, not one
-        run(connection, "ANALYZE leasequeue_job")
-    with explained(connection) as plans:
-        newest(connection, 50)
-    assert [plan.tag for plan in plans] == ["dead"]
-    for plan in plans:
-        assert not plan.sorts, str(plan)
-        assert not plan.scans, str(plan)
-        assert plan.indexes == {"leasequeue_job_recover"}, str(plan)
 
 
 def test_notes_keep_one_another(connection):
