@@ -7,15 +7,19 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
 from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.db import connections
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import Concat
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin.display import named
 from django_leasequeue.codec import clean_text
 from django_leasequeue.conf import get_conf
+from django_leasequeue.core.crowds import newest_begin
 from django_leasequeue.core.dives import queue_names, ready_priorities
 from django_leasequeue.models import Job
 from django_leasequeue.querysets import JobQuerySet
@@ -30,6 +34,8 @@ __all__ = ["JobTypeFilter", "QueueFilter", "StatusFilter"]
 _MOST_QUEUES = 20
 #: Ranges of one index in one statement.
 _MOST_LANES = 100
+#: Jobs of a type that are looked through for those of a queue.
+_WINDOW = 50_000
 
 _STATES: dict[str, tuple[_StrOrPromise, Callable[[JobQuerySet], JobQuerySet]]] = {
     "ready": (_("ready, due now"), JobQuerySet.due),
@@ -42,6 +48,8 @@ _STATES: dict[str, tuple[_StrOrPromise, Callable[[JobQuerySet], JobQuerySet]]] =
     "dead": (_("dead"), JobQuerySet.dead),
     "cancelled": (_("cancelled"), lambda jobs: jobs.filter(status=Status.CANCELLED)),
 }
+#: The statuses of those that are no status themselves.
+_STATUSES = {"scheduled": "ready", "retrying": "ready", "expired": "reserved"}
 #: Ready jobs that are not due.
 _LATER = frozenset({"scheduled", "retrying"})
 
@@ -114,7 +122,10 @@ class QueueFilter(_NameFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
         name = self.name()
-        return queryset if name is None else queryset.filter(queue_name=name)
+        # With a type it is for the other filter to say how.
+        if name is None or JobTypeFilter.parameter_name in request.GET:
+            return queryset
+        return queryset.filter(queue_name=name)
 
 
 class JobTypeFilter(_NameFilter):
@@ -131,4 +142,35 @@ class JobTypeFilter(_NameFilter):
         if name is None:
             return queryset
         # The index on the type begins with the status: name them all, and it serves.
-        return queryset.filter(job_type=name, status__in=[status.value for status in Status])
+        statuses = _statuses_of(request)
+        of_type = queryset.filter(job_type=name, status__in=statuses)
+        queue = request.GET.get(QueueFilter.parameter_name)
+        return of_type if queue is None else _in_queue(request, of_type, clean_text(queue), name)
+
+
+def _in_queue(
+    request: HttpRequest, of_type: QuerySet[Job], queue: str, job_type: str
+) -> QuerySet[Job]:
+    """Return the jobs of a type that are in a queue, and say so where not all are looked at."""
+    statuses = _statuses_of(request)
+    using = connections[of_type.db]
+    begins = newest_begin(using, queue, job_type, statuses, _WINDOW)
+    if not begins:
+        return of_type.filter(queue_name=queue)
+    if request.method == "GET":
+        told = gettext("Of this type only the newest %d jobs of each status were looked through.")
+        messages.info(request, told % _WINDOW)
+    ranges = [
+        Q(status=status, pk__gte=begins[status]) if status in begins else Q(status=status)
+        for status in statuses
+    ]
+    # As an expression: MariaDB would go through the queue, which has too many jobs as well.
+    in_queue = of_type.alias(in_queue=Concat("queue_name", Value(""))).filter(in_queue=queue)
+    return in_queue.filter(reduce(or_, ranges))
+
+
+def _statuses_of(request: HttpRequest) -> list[str]:
+    """Return the statuses that the list can show, by its filter."""
+    word = request.GET.get(StatusFilter.parameter_name)
+    status = _STATUSES.get(word or "", word)
+    return [one.value for one in Status if word is None or one.value == status]
