@@ -228,6 +228,18 @@ def test_count_ends_at_the_limit(
     assert listed(operator, f"q={ids[0]}") == ids[:1]
 
 
+def test_a_count_at_the_limit_says_so_where_digits_are_grouped(
+    operator: Client, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setattr(paging, "COUNT_LIMIT", 1000)
+    settings.USE_THOUSAND_SEPARATOR = True
+    make(1001)
+    for query in ("", "status=ready"):
+        page = text(operator.get(f"{LIST}?{query}"))
+        assert re.search(r"1,?000\+ jobs", page)
+        assert not re.search(r",\d{1,2}\+", page)
+
+
 @pytest.mark.parametrize("query", ["", "&p=2", "&o=1", "&o=1&p=2", "&all="])
 def test_a_filtered_list_is_found_without_an_order(
     operator: Client,
@@ -335,6 +347,31 @@ def test_queue_and_type_filters(operator: Client) -> None:
     assert page.count('href="?queue=mail"') == 2
     assert page.count('href="?type=report.generate"') == 1
     assert 'href="?type=%3Cb%3E%26mail.send">&lt;b&gt;&amp;mail.send</a>' in page
+
+
+def test_a_queue_and_a_type_of_very_many(
+    operator: Client, connection: BaseDatabaseWrapper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No index holds both: the newest of each status of the type are looked through."""
+    monkeypatch.setattr(filters, "_WINDOW", 3)
+    for queue, kind in (("a", "x"), ("b", "x"), ("a", "y"), ("a", "x"), ("b", "x"), ("a", "x")):
+        enqueue(kind, queue=queue)
+    enqueue("x", queue="c", delay=3600)
+    dead = enqueue("x", queue="a").pk
+    Job.objects.filter(pk=dead).update(status="dead")
+    told = "only the newest 3 jobs of each status"
+    with count_statements(connection) as statements:
+        page = text(operator.get(f"{LIST}?queue=a&type=x"))
+    assert len(statements) < 15
+    assert page.count('name="_selected_action"') == 2 and told in page
+    for query, shown in (("b&type=x", 2), ("c&type=x", 1), ("a&type=y", 1), ("z&type=x", 0)):
+        page = text(operator.get(f"{LIST}?queue={query}"))
+        assert page.count('name="_selected_action"') == shown, query
+        assert told not in page, query
+    page = text(operator.get(f"{LIST}?queue=a&type=x&status=dead"))
+    assert page.count('name="_selected_action"') == 1 and told not in page
+    assert len(listed(operator, "queue=c&type=x&status=scheduled")) == 1
+    assert "0 jobs" in text(operator.get(f"{LIST}?queue=a&type=x&status=none"))
 
 
 def test_queue_choices_are_bounded(operator: Client, connection: BaseDatabaseWrapper) -> None:

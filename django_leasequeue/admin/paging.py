@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from django.conf import settings
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
@@ -21,8 +20,8 @@ class AtLeast(int):
     """A number that is shown as "10000+"."""
 
     def __str__(self) -> str:
-        # Django groups the characters of this text by threes, whatever they are.
-        return int.__str__(self) + ("" if settings.USE_THOUSAND_SEPARATOR else "+")
+        # To be shown without localizing: Django would group these characters by threes.
+        return f"{int.__str__(self)}+"
 
 
 def capped_count(rows: QuerySet[Any]) -> int:
