@@ -383,6 +383,13 @@ def test_pages_ask_little(operator: Client, connection: BaseDatabaseWrapper, whe
 
 
 @pytest.mark.parametrize("where", [INDEX, QUEUES, WORKERS])
+def test_pages_have_a_place_to_say_that_they_are_old(operator: Client, where: str) -> None:
+    (place,) = re.findall(r"<p [^>]*data-leasequeue-trouble[^>]*>", text(operator, where))
+    assert 'aria-live="polite"' in place and "hidden" not in place
+    assert "data-away=" in place and "data-refused=" in place
+
+
+@pytest.mark.parametrize("where", [INDEX, QUEUES, WORKERS])
 def test_pages_hold_under_a_strict_content_policy(operator: Client, where: str) -> None:
     enqueue("demo.work")
     page = text(operator, where)

@@ -90,7 +90,11 @@ class Filling:
                 None: "'done'",
             },
             "queue_name": {"'rare'": ("rare",), None: f"CONCAT('queue-', MOD(n, {self.queues}))"},
-            "job_type": {"'rare.type'": ("rare",), None: f"CONCAT('bench.type', MOD(n, {_TYPES}))"},
+            "job_type": {
+                "'rare.type'": ("rare",),
+                "'big.type'": ("big",),
+                None: f"CONCAT('bench.type', MOD(n, {_TYPES}))",
+            },
             "priority": {None: "CASE WHEN MOD(n, 20) = 0 THEN 10 ELSE 0 END"},
             "fingerprint": {
                 f"'{BIG_GROUP}'": ("big",),

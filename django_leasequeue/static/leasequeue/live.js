@@ -1,7 +1,9 @@
-/* Refreshes the live parts of a page every few seconds; without it the page is as it was sent. */
+/* Refreshes the live parts of a page every few seconds; without it the page is as it was sent.
+   Where that does not succeed, what is shown stays, and it is said that it is old. */
 "use strict";
 (() => {
     const SECONDS = 5;
+    const trouble = document.querySelector("[data-leasequeue-trouble]");
     const switches = document.querySelectorAll("[data-leasequeue-switch]");
     let on = true;
 
@@ -34,15 +36,28 @@
         });
     };
 
+    /* Said once, not with every turn: a screen reader would repeat it. */
+    const say = (why) => {
+        const text = (why && trouble?.dataset[why]) || "";
+        if (trouble && trouble.textContent !== text) {
+            trouble.textContent = text;
+        }
+    };
+
+    /* A redirect leads to the login page: the session has ended. */
     const refresh = async (part) => {
-        const answer = await fetch(part.dataset.leasequeueLive, { redirect: "error" });
+        const answer = await fetch(part.dataset.leasequeueLive, { redirect: "manual" });
+        if (answer.type === "opaqueredirect" || (answer.status >= 400 && answer.status < 500)) {
+            return "refused";
+        }
         if (!answer.ok) {
-            throw new Error(answer.statusText);
+            return "away";
         }
         const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
         if (on && !inUse(part)) {
             replace(part, fresh.body.childNodes);
         }
+        return "";
     };
 
     const turn = async () => {
@@ -50,8 +65,8 @@
             const parts = document.querySelectorAll("[data-leasequeue-live]");
             for (const part of parts) {
                 if (!inUse(part)) {
-                    /* A server that is away, or a session that ended: what is shown says its time. */
-                    await refresh(part).catch(() => undefined);
+                    const why = await refresh(part).catch(() => "away");
+                    say(why);
                 }
             }
         }
