@@ -179,7 +179,7 @@ def _ends(
 def _rows(
     connection: BaseDatabaseWrapper, dialect: Dialect, stretch: _Stretch, sought: Sought
 ) -> list[Any]:
-    matches, params = _matches(dialect, sought)
+    matches, params = _matches(dialect, sought, stretch.over)
     died = (
         f"CASE WHEN finished_at IS NULL THEN NULL ELSE {dialect.select_moment('finished_at')} END"
     )
@@ -191,10 +191,11 @@ def _rows(
     return ask(connection, tagged("dead", sql), [*stretch.params, *params])
 
 
-def _matches(dialect: Dialect, sought: Sought) -> tuple[str, list[str]]:
+def _matches(dialect: Dialect, sought: Sought, over: str) -> tuple[str, list[str]]:
+    """Return what is asked beside the name that the index has; no other index is to serve it."""
     columns = {
-        dialect.aside("queue_name"): sought.queue,
-        dialect.aside("job_type"): sought.job_type,
+        dialect.aside("queue_name"): None if over == _CLAIM else sought.queue,
+        dialect.aside("job_type"): None if over == _TYPE else sought.job_type,
         "fingerprint": sought.fingerprint,
     }
     named = {column: name for column, name in columns.items() if name is not None}
@@ -210,7 +211,7 @@ def _left_out(
     stretches: Sequence[_Stretch],
     sought: Sought,
 ) -> int:
-    matches, params = _matches(dialect, sought._replace(without=()))
+    matches, params = _matches(dialect, sought._replace(without=()), stretches[0].over)
     left = f"{matches} AND fingerprint IN ({marks(sought.without)})"
     parts = [
         f"SELECT job_type, fingerprint FROM leasequeue_job{dialect.hint(one.over)} "

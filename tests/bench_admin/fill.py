@@ -25,7 +25,8 @@ _TYPES = 30
 _GROUPS = 40
 #: Has no divisor in common with a round number: multiplied by it, neighbours lie far apart.
 _SCATTER = 7919
-#: Of a million jobs; the others are done.
+#: Of a million jobs; the others are done. The large queue and the type of a mass of jobs have none
+#: in common.
 _SHARES = (
     ("big", 12_000),
     ("dead", 4000),
@@ -36,6 +37,8 @@ _SHARES = (
     ("cancelled", 2000),
     ("reserved", 20),
     ("rare", 50),
+    ("large", 300_000),
+    ("mass", 300_000),
 )
 # As decimals: PostgreSQL takes the product of two small integers for another small one.
 _DIGITS = " UNION ALL ".join(f"SELECT CAST({digit} AS DECIMAL(20)) AS d" for digit in range(10))
@@ -89,9 +92,14 @@ class Filling:
                 "'reserved'": ("reserved",),
                 None: "'done'",
             },
-            "queue_name": {"'rare'": ("rare",), None: f"CONCAT('queue-', MOD(n, {self.queues}))"},
+            "queue_name": {
+                "'rare'": ("rare",),
+                "'large'": ("large",),
+                None: f"CONCAT('queue-', MOD(n, {self.queues}))",
+            },
             "job_type": {
                 "'rare.type'": ("rare",),
+                "'mass.type'": ("mass",),
                 "'big.type'": ("big",),
                 None: f"CONCAT('bench.type', MOD(n, {_TYPES}))",
             },

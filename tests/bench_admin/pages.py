@@ -13,6 +13,7 @@ from django.urls import path
 from django_leasequeue.admin.about import JobsAboutMixin
 from django_leasequeue.admin.filters import StatusFilter
 from django_leasequeue.codec import digest_key
+from django_leasequeue.models import BulkRun, Queue, Schedule, Worker
 from tests.bench_admin.fill import BIG_GROUP, KEY
 
 ROOT = "/admin/leasequeue/"
@@ -58,9 +59,9 @@ def pages(worst: int, user: int) -> Iterator[tuple[str, str]]:
     yield "a done job", f"{jobs}1/change/"
     yield "a job's history", f"{jobs}{worst}/history/"
     yield "edit payload", f"{jobs}{worst}/payload/"
-    dead, group = f"{ROOT}deadgroup/", f"fingerprint={BIG_GROUP}"
+    dead, group = f"{ROOT}deadgroup/", f"type=big.type&fingerprint={BIG_GROUP}"
     yield "dead letters", dead
-    for query in ("queue=queue-1", "type=bench.type1", "sort=last", "queue=rare"):
+    for query in ("queue=queue-1", "type=bench.type1", "type=big.type", "sort=last", "queue=rare"):
         yield f"dead letters ?{query}", f"{dead}?{query}"
     yield "a group of 12 000", f"{dead}group/?{group}"
     yield "its page 100", f"{dead}group/?{group}&p=100"
@@ -71,7 +72,22 @@ def pages(worst: int, user: int) -> Iterator[tuple[str, str]]:
     yield "queues, live part", f"{ROOT}queue/live/"
     for name in ("worker", "schedule", "bulkrun"):
         yield f"{name}s", f"{ROOT}{name}/"
+    yield from _rows()
     yield "jobs about an object", f"/about/auth/user/{user}/change/"
+
+
+def _rows() -> Iterator[tuple[str, str]]:
+    """Yield the pages of one row of each other kind."""
+    pages = {
+        Queue: ("change", "history"),
+        Worker: ("change", "history"),
+        Schedule: ("change", "history", "delete"),
+        BulkRun: ("change",),
+    }
+    for model, names in pages.items():
+        kind, pk = model.__name__.lower(), model._default_manager.order_by("pk")[0].pk
+        yield from ((f"a {kind}: {name}", f"{ROOT}{kind}/{pk}/{name}/") for name in names)
+    yield "a new schedule", f"{ROOT}schedule/add/"
 
 
 def _filters() -> Iterator[str]:
@@ -84,6 +100,7 @@ def _filters() -> Iterator[str]:
     yield "queue=queue-1&type=bench.type1"
     yield "queue=queue-1&type=bench.type2"
     yield "queue=queue-1&type=rare.type"
+    yield "queue=large&type=mass.type"
     yield "queue=none"
     yield "type=none"
     yield "status=dead&queue=queue-1&type=bench.type1"
