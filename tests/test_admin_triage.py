@@ -251,6 +251,17 @@ def test_on_a_site_of_the_projects_own(operator: Client) -> None:
         assert "/admin/leasequeue/" not in one
 
 
+def test_the_way_back_is_marked_up_as_this_django_does(operator: Client) -> None:
+    """Its styles are for the one element or the other."""
+    bury(2, "mail.send", fingerprint=A)
+    own = re.search(r'<(ol|div) class="breadcrumbs">', text(operator.get(f"{ROOT}job/")))
+    assert own
+    for address in (DEAD, f"{DEAD}group/?fingerprint={A}", f"{DEAD}requeue/confirm/"):
+        page = text(operator.get(address))
+        assert re.findall(r'<(\w+) class="breadcrumbs">', page) == [own[1]]
+        assert 'href="/admin/leasequeue/deadgroup/">Dead letter groups</a>' in page
+
+
 def test_strict_csp_has_nothing_to_refuse(operator: Client) -> None:
     (pk, *_rest) = bury(2, "mail.send", fingerprint=A)
     run = confirm(operator, f"fingerprint={A}", rate="0.001")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import django
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -33,6 +34,8 @@ def page(
         "title": title,
         "opts": admin_page.opts,
         "media": admin_page.media,
+        # Each has its own markup, and styles that one alone.
+        "crumbs_are_listed": django.VERSION >= (6, 1),
         "list_url": url_of(admin_page, f"{admin_page.opts.model_name}_changelist"),
     }
     return TemplateResponse(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.contrib.sessions.models import Session
+
 from django_leasequeue import enqueue
 from django_leasequeue.models import Job, Queue
 from tests.waiting import wait_until
@@ -20,7 +22,6 @@ def test_pause_and_resume(site, worker_process):
     assert Job.objects.get(pk=held).status == "ready"
     assert worker.named("job_claimed", job_id=held) == []
     site.open("queue/")
-    site.picture("queues")
     ask(site, "Resume", "the mail server is back")
     worker.wait_event("job_completed", job_id=held)
     worker.signal(15)
@@ -34,7 +35,8 @@ def test_a_worker_s_job_and_its_drain(site, worker_process, gate):
     site.open("worker/")
     site.reads(f"proc.wait #{job_id}")
     site.reads("mail-1")
-    site.picture("workers")
+    children = site.one(".leasequeue-table tbody td.leasequeue-number")
+    assert children.text == "2"
     ask(site, "Drain", "a new version")
     worker.wait_event("drain_requested")
     gate("a").say("go")
@@ -49,6 +51,17 @@ def test_the_dashboard_refreshes_itself(site):
     enqueue("proc.note", queue="newcomers")
     site.reads("newcomers")
     assert site.script("return window.stayed") is True
+
+
+def test_a_page_says_when_it_is_old(site):
+    """Case of an operator who leaves the page open: the session ends meanwhile."""
+    site.open("queue/")
+    site.reads("As of")
+    trouble = site.one("[data-leasequeue-trouble]")
+    assert (trouble.text, trouble.get_attribute("aria-live")) == ("", "polite")
+    Session.objects.all().delete()
+    site.reads("What is shown is old: the server refused to refresh it.")
+    site.reads("As of")
 
 
 def ask(site, verb: str, reason: str) -> None:

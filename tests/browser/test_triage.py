@@ -33,10 +33,8 @@ def test_three_groups_of_300_to_empty(site, worker_process):
     bury(100, "proc.note", fingerprint=C, last_error="TimeoutError: 30 s")
     site.open("")
     site.reads("300")
-    site.picture("dashboard")
     site.open("deadgroup/")
     site.reads("300 dead letters")
-    site.picture("dead-letters")
 
     site.one("#content-main tbody th a").click()
     site.one("#requeue-all").click()
@@ -141,7 +139,6 @@ def test_a_run_that_is_only_looked_at_stays_as_it_is(site):
 def test_a_payload_is_mended_and_requeued(site):
     (job_id,) = bury(1, "proc.note", payload={"text": "wrong"})
     site.open(f"job/{job_id}/change/")
-    site.picture("job")
     site.one("#edit-payload").click()
     site.fill("#id_reason", "a typing error")
     site.fill("textarea[name=payload]", '{"text": ')
