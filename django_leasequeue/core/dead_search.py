@@ -148,7 +148,7 @@ def _by_death(
             ("lease_until IS NULL AND finished_at IS NULL", f"{lease}{died}id DESC"),
         )
     ]
-    if sought == _ALL:
+    if not _matches(dialect, sought, _RECOVER)[0]:
         return stretches, True
     ends = _ends(connection, dialect, stretches)
     bounded = [

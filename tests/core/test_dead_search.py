@@ -138,6 +138,13 @@ def test_what_is_looked_at_is_bounded(connection, most):
 
 
 RECOVER, TYPE, CLAIM = (f"leasequeue_job_{name}" for name in ("recover", "type", "claim"))
+def test_where_nothing_is_named_nothing_is_measured(connection):
+    bury(1)
+    with count_statements(connection) as statements:
+        assert search(connection, Sought(without=[])).whole
+    assert len(statements) == 3
+
+
 WALKS = [
     (Sought(), RECOVER),
     (Sought(fingerprint=A), RECOVER),
