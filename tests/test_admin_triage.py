@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from django_leasequeue import enqueue, job
 from django_leasequeue.admin import BulkRunAdmin, DeadGroupAdmin, JobAdmin, one_job, payload_edit
-from django_leasequeue.core import dead_letters, dead_search, operate
+from django_leasequeue.core import dead_search, operate
 from django_leasequeue.core.clock import UtcNow
 from django_leasequeue.models import BulkRun, DeadGroup, Job, JobAttempt, JobEffect
 from django_leasequeue.registry import registry

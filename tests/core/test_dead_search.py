@@ -138,6 +138,8 @@ def test_what_is_looked_at_is_bounded(connection, most):
 
 
 RECOVER, TYPE, CLAIM = (f"leasequeue_job_{name}" for name in ("recover", "type", "claim"))
+
+
 def test_where_nothing_is_named_nothing_is_measured(connection):
     bury(1)
     with count_statements(connection) as statements:
