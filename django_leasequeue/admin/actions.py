@@ -43,7 +43,6 @@ class ShownForm(ActionForm):
 
     # The list shows a hidden field's label too.
     shown_at = forms.CharField(label="", required=False, initial=_now, widget=forms.HiddenInput)
-    reason = forms.CharField(label=_("Reason:"), required=False, max_length=500)
 
 
 @admin.action(permissions=["requeue"], description=_("Requeue selected jobs: dead, cancelled"))
