@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from django_leasequeue.core.answers import bound_answers
+
 __all__ = ["Dialect", "Trouble", "dialect_for", "family_of", "is_unknown_commit", "trouble"]
 
 
@@ -220,6 +222,9 @@ class Dialect:
         """Return the statements that prepare a worker's own connection after each connect."""
         return ()
 
+    def bound_waits(self, connection: BaseDatabaseWrapper, bounds: dict[str, float]) -> None:
+        """Bound those waits of a worker's own connection, not yet open, that no option bounds."""
+
 
 class MySQL(Dialect):
     """MySQL 8.0.17 and later, InnoDB."""
@@ -415,7 +420,8 @@ class PostgreSQL(Dialect):
         }
 
     def control_session(self, bounds: dict[str, float]) -> tuple[str, ...]:
-        statement = round(bounds["network"] * 1000)
+        # Below the bound of the answer: a slow statement is to cost itself, not the connection.
+        statement = round(bounds["network"] * 900)
         lock = round(bounds["row_lock"] * 1000)
         return (
             f"SET statement_timeout = {statement}",
@@ -429,6 +435,9 @@ class PostgreSQL(Dialect):
             # 650 ms for a query of 0.03 ms when measured.
             "SET jit = off",
         )
+
+    def bound_waits(self, connection: BaseDatabaseWrapper, bounds: dict[str, float]) -> None:
+        bound_answers(connection, bounds["network"])
 
 
 _SQLITE_FORMAT = "replace('~Y-~m-~d ~H:~M:~f000', '~', char(37))"

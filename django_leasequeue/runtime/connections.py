@@ -41,6 +41,7 @@ def open_control(alias: str, lease: float, *, listens: bool = False) -> BaseData
     connection.queries_log = deque(maxlen=0)
     listen = (dialect.listen,) if listens else ()
     vars(connection)["leasequeue_session"] = (*dialect.control_session(bounds), *listen)
+    dialect.bound_waits(connection, bounds)
     return connection
 
 

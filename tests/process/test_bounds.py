@@ -43,12 +43,12 @@ def test_the_sessions_bounds_are_below_the_lease(queue_db, lease):
         assert 0 < params["tcp_user_timeout"] / 1000 < lease
 
 
-@pytest.mark.only_on("mariadb", "mysql")
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
 def test_a_server_that_falls_silent_is_noticed_within_the_lease(
     queue_db, worker_process, proxy, by_proxy
 ):
     worker = worker_process("--lease", "6", env=by_proxy)
-    worker.wait_event("worker_started")
+    worker.wait_event("job_completed", job_id=enqueue("proc.note").id)  # it is connected
     began = time.monotonic()
     proxy.stall()
     worker.wait_event("database_lost")

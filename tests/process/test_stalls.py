@@ -46,8 +46,6 @@ def test_a_locked_table_stalls_no_worker(queue_db, second_connection, worker_pro
     stop(worker)
 
 
-# psycopg has no limit for an answer that a living peer keeps back: a dead network has one.
-@pytest.mark.only_on("mariadb", "mysql")
 def test_a_stalled_network_is_left_and_come_back_to(queue_db, worker_process, proxy, by_proxy):
     """A22: nothing is refused and nothing answers."""
     first = enqueue("proc.report").id
@@ -64,11 +62,9 @@ def test_a_stalled_network_is_left_and_come_back_to(queue_db, worker_process, pr
 @pytest.mark.leaves_reserved
 @pytest.mark.parametrize("how", ["stall", "cut"])
 def test_a_handler_in_c_code_ends_before_a_lease_that_nobody_can_renew(
-    queue_db, db_kind, worker_process, proxy, by_proxy, gate, how
+    queue_db, worker_process, proxy, by_proxy, gate, how
 ):
     """A22: whatever control waits for, it looks after its children in time."""
-    if (db_kind, how) == ("postgres", "stall"):
-        pytest.skip("as above")
     job_id = enqueue("outages.stuck", {"gate": str(gate("a"))}).id
     # The last twentieth of the lease is not trusted: 0.4 s for this process to see the end, too.
     worker = worker_process("--lease", "8", env=by_proxy)
