@@ -44,7 +44,7 @@ innodb_flush_method = O_DIRECT
 
 #: The one account is ours, with a password: others on this machine can reach the port too.
 FIRST_STATEMENTS = """\
-CREATE USER '{user}'@'%' IDENTIFIED BY '{password}';
+CREATE USER IF NOT EXISTS '{user}'@'%' IDENTIFIED BY '{password}';
 GRANT ALL PRIVILEGES ON *.* TO '{user}'@'%' WITH GRANT OPTION;
 DROP USER IF EXISTS 'root'@'localhost', 'root'@'127.0.0.1', 'root'@'::1';
 """

@@ -91,15 +91,30 @@ class Server:
             self.give(folder)
         self.initialise()
         self.port = _free_port()
-        command = self.command()
-        if dies_with_us:
-            command = tied(command, self.stop_signal)
-        with self.log("server").open("ab") as log:
-            self.process = self.spawn(command, log)
-        (self.folder / PID_FILE).write_text(str(self.process.pid))
-        self._wait_until_ready()
+        if not self._launch(dies_with_us=dies_with_us):
+            words = self.tail("server")
+            self.stop()
+            raise Problem(f"{self.name} did not start:\n{words}")
         self.load_time_zones()
         say(f"{self.name} answers on 127.0.0.1:{self.port} ({time.monotonic() - began:.1f} s)")
+
+    def crash(self) -> None:
+        """Kill the server where it stands, as a lack of memory would."""
+        assert self.process
+        self.process.kill()
+        self.process.wait()
+
+    def start_again(self) -> None:
+        """Start a server that has crashed on its data, at its port, and wait until it answers.
+
+        Tries for as long as what it left behind (PostgreSQL's backends) still holds the data.
+        Raises Problem when it does not come back.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        while not self._launch(dies_with_us=True):
+            if time.monotonic() > deadline:
+                raise Problem(f"{self.name} did not come back:\n{self.tail('server')}")
+            time.sleep(0.1)
 
     def stop(self) -> None:
         """Stop the server if it runs, and remove its data."""
@@ -160,15 +175,20 @@ class Server:
         """Return the end of a program's output."""
         return "\n".join(self.log(name).read_text(errors="replace").splitlines()[-20:])
 
-    def _wait_until_ready(self) -> None:
-        assert self.process
+    def _launch(self, *, dies_with_us: bool) -> bool:
+        """Run the server on its data; return whether it answers, or has ended or said nothing."""
+        command = self.command()
+        if dies_with_us:
+            command = tied(command, self.stop_signal)
+        with self.log("server").open("ab") as log:
+            self.process = self.spawn(command, log)
+        (self.folder / PID_FILE).write_text(str(self.process.pid))
         deadline = time.monotonic() + START_SECONDS
         while not self.ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                words = self.tail("server")
-                self.stop()
-                raise Problem(f"{self.name} did not start:\n{words}")
+                return False
             time.sleep(0.05)
+        return True
 
 
 def version_in(text: str) -> str:
