@@ -6,7 +6,7 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak bench bench-admin screenshots docs lint messages package snapshot servers servers-stop clean
+.PHONY: help demo test soak chaos bench bench-admin screenshots docs lint messages package snapshot servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
@@ -14,6 +14,9 @@ help:
 	@echo "                   make test ARGS='--databases sqlite --pythons newest -- -k claim'"
 	@echo "make soak          does a worker grow over 100 000 jobs? On MariaDB, or on DATABASE_URL;"
 	@echo "                   make soak JOBS=5000"
+	@echo "make chaos         is anything lost, doubled or stuck when workers, children and servers are"
+	@echo "                   killed and frozen? Ten minutes a database;"
+	@echo "                   make chaos CHAOS_DATABASES=mysql CHAOS_SECONDS=60 CHAOS_JOBS=1500 CHAOS_SEED=7"
 	@echo "make bench         how fast is it, beside hand-written loops and other queues? Hours;"
 	@echo "                   make bench DATABASES=postgres SCENARIOS=drain,peers PAIRS=5 JOBS=10000"
 	@echo "make bench-admin   is each page of the admin there within a second, in under 15 queries, at"
@@ -40,6 +43,11 @@ test:
 
 soak:
 	@$(HARNESS) soak --jobs $(or $(JOBS),100000)
+
+chaos:
+	@$(HARNESS) chaos $(if $(CHAOS_DATABASES),--databases $(CHAOS_DATABASES)) \
+	  $(if $(CHAOS_SECONDS),--seconds $(CHAOS_SECONDS)) \
+	  $(if $(CHAOS_JOBS),--jobs $(CHAOS_JOBS)) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
 
 bench:
 	@$(HARNESS) bench $(if $(DATABASES),--databases $(DATABASES)) -- \

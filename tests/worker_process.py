@@ -52,6 +52,11 @@ class WorkerProcess:
         return self._process.pid
 
     @property
+    def code(self) -> int | None:
+        """Its exit code once it has ended."""
+        return self._process.poll()
+
+    @property
     def output(self) -> str:
         """What it wrote on stdout so far."""
         return self._output.read_text()

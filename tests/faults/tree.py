@@ -30,6 +30,11 @@ class Process(NamedTuple):
         """Tell whether it stands still."""
         return _stat(self.pid)[:1] == ["T"]
 
+    @property
+    def description(self) -> str:
+        """Its id, state and command line, for a message."""
+        return f"{self.pid} {_stat(self.pid)[:1]} {_command(self.pid)}"
+
     def signal(self, number: int) -> None:
         """Send it a signal."""
         os.kill(self.pid, number)
@@ -61,12 +66,20 @@ def children_of(worker: WorkerProcess, count: int = 1) -> list[Process]:
     return [process(pid) for pid in wait_until(found, message=f"not {count} children")]
 
 
+def children_now(worker: WorkerProcess) -> list[Process]:
+    """Return the worker's children of this moment: none while it starts or ends."""
+    servers = [pid for pid in _children(worker.pid) if "forkserver" in _command(pid)]
+    found = [(pid, _stat(pid)) for server in servers for pid in _children(server)]
+    return [Process(pid, fields[19]) for pid, fields in found if fields]
+
+
 def tree_of(pid: int) -> list[Process]:
     """Return the process and all that descend from it now, parents first."""
     found = [pid]
     for parent in found:
         found += _children(parent)
-    return [process(pid) for pid in found if _stat(pid)]
+    fields = [(pid, _stat(pid)) for pid in found]
+    return [Process(pid, one[19]) for pid, one in fields if one]
 
 
 def stop(processes: Iterable[Process]) -> None:

@@ -1,4 +1,4 @@
-"""The command line of make: test, package, soak, bench, bench-admin, venv, servers."""
+"""The command line of make: test, package, soak, chaos, bench, bench-admin, venv, servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from tests.harness import bench, leftovers, package, suite, venvs
+from tests.harness import bench, chaos, leftovers, package, suite, venvs
 from tests.harness.databases import NAMES, Databases, variable
 from tests.harness.interpreters import Environment, find_all, oldest_and_newest
 from tests.harness.problems import Problem, say
@@ -62,6 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     soak = verbs.add_parser("soak", help="run a worker for long and see whether it grows")
     soak.add_argument("--jobs", type=int, default=100_000)
     soak.set_defaults(verb=_soak)
+
+    storm = verbs.add_parser("chaos", help="kill workers, children and servers, and count")
+    storm.add_argument("--databases", type=_words(NAMES), default=list(NAMES))
+    storm.add_argument("--seconds", default="600")
+    storm.add_argument("--jobs", default="10000")
+    storm.add_argument("--seed", default="")
+    storm.set_defaults(verb=chaos.run)
 
     run = verbs.add_parser("bench", help="run the benchmarks on durable private servers")
     run.add_argument("--databases", type=_words(NAMES), default=list(NAMES))
