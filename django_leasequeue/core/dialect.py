@@ -203,6 +203,10 @@ class Dialect:
         """Return the server's number of an open session, without a statement."""
         return None
 
+    def descriptor(self, connection: BaseDatabaseWrapper) -> int | None:
+        """Return the file descriptor of an open connection's socket, None where there is none."""
+        return None
+
     def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
         """Tell whether plain reads in a transaction all show the state of its first one."""
         return False
@@ -279,6 +283,10 @@ class MySQL(Dialect):
     def session_id(self, connection: BaseDatabaseWrapper) -> int | None:
         raw = connection.connection
         return int(raw.thread_id()) if raw is not None and raw.open else None
+
+    def descriptor(self, connection: BaseDatabaseWrapper) -> int | None:
+        raw = connection.connection
+        return int(raw.fileno()) if raw is not None and raw.open else None
 
     def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
         return getattr(connection, "isolation_level", None) != "read committed"
@@ -382,6 +390,10 @@ class PostgreSQL(Dialect):
     def session_id(self, connection: BaseDatabaseWrapper) -> int | None:
         raw = connection.connection
         return int(raw.info.backend_pid) if raw is not None and not raw.closed else None
+
+    def descriptor(self, connection: BaseDatabaseWrapper) -> int | None:
+        raw = connection.connection
+        return int(raw.fileno()) if raw is not None and not raw.closed else None
 
     def keeps_snapshot(self, connection: BaseDatabaseWrapper) -> bool:
         level = getattr(getattr(connection, "isolation_level", None), "name", "")

@@ -1,9 +1,13 @@
-"""Sessions: a connection's number on its server, and ending the statement that it waits in.
+"""Sessions: a connection's number on its server, ending the statement or the wait that it is in.
 
 A killed process leaves its statement running, locks and all, until the server notices.
 """
 
 from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -11,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_leasequeue.core.dialect import Trouble, family_of, trouble
 from django_leasequeue.core.transaction import tagged
 
-__all__ = ["end_statement", "session_id"]
+__all__ = ["end_statement", "session_id", "shut", "wire_of"]
 
 
 def session_id(connection: BaseDatabaseWrapper) -> int | None:
@@ -20,6 +24,27 @@ def session_id(connection: BaseDatabaseWrapper) -> int | None:
     None where there is no session to end: on SQLite, and while not connected.
     """
     return family_of(connection).session_id(connection)
+
+
+def wire_of(connection: BaseDatabaseWrapper) -> int | None:
+    """Return a descriptor of one's own for the socket of an open connection; the caller closes it.
+
+    None where there is no server, and while not connected. To be called where the connection is
+    used: mysqlclient answers no other thread while one waits.
+    """
+    number = family_of(connection).descriptor(connection)
+    return None if number is None else os.dup(number)
+
+
+def shut(wire: int) -> None:
+    """End a connection from this side, from any thread: who waits for its answer gets an error.
+
+    The error is the driver's for a lost connection.
+    """
+    end = socket.socket(fileno=wire)
+    with suppress(OSError):  # it has ended already
+        end.shutdown(socket.SHUT_RDWR)
+    end.detach()
 
 
 def end_statement(connection: BaseDatabaseWrapper, session: int) -> bool:

@@ -45,6 +45,7 @@ from django_leasequeue.runtime.messages import (
     Trust,
 )
 from django_leasequeue.runtime.orphans import die_with_parent, kill_group, lead_group
+from django_leasequeue.runtime.patience import end_overdue
 from django_leasequeue.runtime.preload import ChildPlan
 from django_leasequeue.runtime.slots import UNSTARTED, Slot
 from django_leasequeue.signals import jobs_claimed
@@ -183,6 +184,7 @@ class Child:
                 for message in self._channel.receive() if ready else ():
                     self._on_message[type(message)](message)
                 self._desk.end_untrusted()
+                end_overdue()
                 if self._desk.outlived():
                     break  # another worker may have the job now
                 for news in self._desk.news():

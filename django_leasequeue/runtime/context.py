@@ -27,6 +27,7 @@ from django_leasequeue.runtime.effects import effect_once
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.isolation import revive
+from django_leasequeue.runtime.patience import Patience
 from django_leasequeue.runtime.progress import checked_progress
 
 __all__ = ["JobContext", "encode_result"]
@@ -157,7 +158,7 @@ class JobContext:
         connection = connections[self._alias]
         revive(connection)
         since = ticks()
-        with connection.cursor() as cursor:
+        with Patience(connection, self._job.seconds), connection.cursor() as cursor:
             save_checkpoint(connection, cursor, self._job.lease, text, self._job.seconds)
         # What is rolled back has prolonged nothing, and is no checkpoint.
         transaction.on_commit(partial(self._saved, text, since), using=self._alias)

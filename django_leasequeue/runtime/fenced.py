@@ -22,6 +22,7 @@ from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.isolation import revive
+from django_leasequeue.runtime.patience import Patience
 
 __all__ = ["Deed", "fenced", "hold_row", "log_callback"]
 
@@ -67,26 +68,34 @@ def fenced(deed: Deed, alias: str, interrupts: Interrupts) -> Iterator[None]:
     committed: list[bool] = []
     held_back: list[bool] = []
     revive(connection)
+    patience = Patience(connection, deed.hold.seconds, deed.hold)
+    patience.start()
     try:
         with transaction.atomic(using=alias, durable=True):
             transaction.on_commit(lambda: committed.append(True), using=alias)
             deed.begin(connection)
             with guarded(connection) as check:
-                yield
-                deed.prepare()
+                patience.stop()
+                try:
+                    yield
+                    deed.prepare()
+                finally:
+                    patience.start()
                 check()
                 deed.wait(connection)
             held_back.append(interrupts.hold_back())
+            patience.start()
             deed.seal(connection)
         # Inside a test's transaction the callback above may wait for the end of the test.
         committed.append(True)
     except Exception as error:
         if committed:
             log_callback(deed.job, error)
-        elif not (held_back and _stood(connection, deed, error)):
+        elif not (held_back and _stood(connection, deed, error, patience)):
             raise
         committed.append(True)
     finally:
+        patience.stop()
         deed.hold.let_go(committed=bool(committed))
         if committed:
             deed.committed()
@@ -102,11 +111,14 @@ def hold_row(connection: BaseDatabaseWrapper, job: Claimed, hold: Hold) -> None:
     hold.prolong(since)
 
 
-def _stood(connection: BaseDatabaseWrapper, deed: Deed, error: Exception) -> bool:
+def _stood(
+    connection: BaseDatabaseWrapper, deed: Deed, error: Exception, patience: Patience
+) -> bool:
     """Tell whether a COMMIT whose answer was lost was applied; False for any other error."""
     if not is_unknown_commit(connection, error):
         return False
     connection.close()
+    patience.start()
     return deed.stands(connection)
 
 

@@ -17,6 +17,7 @@ from django.utils import timezone, translation
 
 from django_leasequeue.core.dialect import dialect_for
 from django_leasequeue.events import log_event
+from django_leasequeue.runtime.patience import Patience
 from django_leasequeue.runtime.sessions import (
     idle_seconds,
     is_unfinished,
@@ -42,6 +43,8 @@ _NAMES = (
 )  # fmt: skip
 _SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 _IDLE = 1.0
+#: A connection that has not answered for so long is not usable.
+_ANSWER_SECONDS = 5.0
 _NOTHING: Mapping[str, int] = {}
 
 
@@ -82,13 +85,18 @@ def freshen_connections(*, after_idle: bool) -> None:
         watch(connection)
         if connection.in_atomic_block or connection.connection is None:
             continue
-        if connection.settings_dict["CONN_MAX_AGE"] != 0:
-            connection.close_if_unusable_or_obsolete()
-        if connection.connection is not None and (after_idle or connection.errors_occurred):
-            if connection.is_usable():
-                connection.errors_occurred = False
-            else:
-                connection.close()
+        with Patience(connection, _ANSWER_SECONDS):
+            _freshen(connection, after_idle=after_idle)
+
+
+def _freshen(connection: BaseDatabaseWrapper, *, after_idle: bool) -> None:
+    if connection.settings_dict["CONN_MAX_AGE"] != 0:
+        connection.close_if_unusable_or_obsolete()
+    if connection.connection is not None and (after_idle or connection.errors_occurred):
+        if connection.is_usable():
+            connection.errors_occurred = False
+        else:
+            connection.close()
 
 
 def revive(connection: BaseDatabaseWrapper) -> None:
@@ -99,8 +107,11 @@ def revive(connection: BaseDatabaseWrapper) -> None:
     """
     if connection.connection is None or is_unfinished(connection):
         return
-    if idle_seconds(connection) > _IDLE and not connection.is_usable():
-        connection.close()
+    if idle_seconds(connection) <= _IDLE:
+        return
+    with Patience(connection, _ANSWER_SECONDS):
+        if not connection.is_usable():
+            connection.close()
 
 
 def open_transactions() -> dict[str, int]:

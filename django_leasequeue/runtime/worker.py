@@ -46,6 +46,7 @@ from django_leasequeue.runtime.meter import Meter
 from django_leasequeue.runtime.options import WorkerOptions, shortest_lease
 from django_leasequeue.runtime.outage import Outage
 from django_leasequeue.runtime.parking import Parking
+from django_leasequeue.runtime.patience import end_overdue
 from django_leasequeue.runtime.poll import Poll
 from django_leasequeue.runtime.presence import Attendance
 from django_leasequeue.runtime.pulse import Pulse
@@ -172,6 +173,7 @@ class Worker:
         )
 
     def _on_beat(self) -> None:
+        end_overdue()
         self.crew.beat()
         if self.options.solo and self.crew.charges:
             self._turned()  # the loop stands still in a handler, whose limits the beat keeps

@@ -62,6 +62,14 @@ def _effect(context: JobContext) -> None:
     )
 
 
+@job("outages.charge", takes_context=True, max_attempts=1000, backoff=Fixed(0))
+def charge(context: JobContext) -> None:
+    """Write one business row under effect(), and go on."""
+    with context.effect("charge") as first:
+        if first:
+            _effect(context)
+
+
 @job("outages.slow", max_attempts=1, takes_context=True)
 def slow(context: JobContext, seconds: float) -> None:
     time.sleep(seconds)
