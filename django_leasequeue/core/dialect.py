@@ -222,8 +222,11 @@ class Dialect:
         """
         raise NotImplementedError
 
-    def control_session(self, bounds: dict[str, float]) -> tuple[str, ...]:
-        """Return the statements that prepare a worker's own connection after each connect."""
+    def control_session(self, bounds: dict[str, float], silence: float) -> tuple[str, ...]:
+        """Return the statements that prepare a worker's own connection after each connect.
+
+        `silence` is how long the server waits, in seconds, for the next word of a transaction.
+        """
         return ()
 
     def bound_waits(self, connection: BaseDatabaseWrapper, bounds: dict[str, float]) -> None:
@@ -307,9 +310,10 @@ class MySQL(Dialect):
             "client_flag": options.get("client_flag", 0) & ~_MULTI_STATEMENTS,
         }
 
-    def control_session(self, bounds: dict[str, float]) -> tuple[str, ...]:
+    def control_session(self, bounds: dict[str, float], silence: float) -> tuple[str, ...]:
         row, metadata = _whole(bounds["row_lock"]), _whole(bounds["metadata_lock"])
-        return (f"SET SESSION innodb_lock_wait_timeout = {row}, lock_wait_timeout = {metadata}",)
+        locks = f"innodb_lock_wait_timeout = {row}, lock_wait_timeout = {metadata}"
+        return (f"SET SESSION {locks}, wait_timeout = {_whole(silence)}",)
 
 
 class MariaDB(MySQL):
@@ -431,13 +435,14 @@ class PostgreSQL(Dialect):
             "keepalives_idle": _whole(bounds["network"]),
         }
 
-    def control_session(self, bounds: dict[str, float]) -> tuple[str, ...]:
+    def control_session(self, bounds: dict[str, float], silence: float) -> tuple[str, ...]:
         # Below the bound of the answer: a slow statement is to cost itself, not the connection.
         statement = round(bounds["network"] * 900)
         lock = round(bounds["row_lock"] * 1000)
         return (
             f"SET statement_timeout = {statement}",
             f"SET lock_timeout = {lock}",
+            f"SET idle_in_transaction_session_timeout = {round(silence * 1000)}",
             "SET default_transaction_isolation = 'read committed'",
             # A queue that the statistics do not know looks as cheap to sort as to range over.
             "SET enable_sort = off",

@@ -14,6 +14,11 @@ from django_leasequeue.core.dialect import family_of
 
 __all__ = ["bounds_for", "open_control"]
 
+#: A worker that says nothing for so long in a transaction has vanished, or stands still: the server
+#: ends its session, or its locks would keep rows from all others. Twice as long as the renewer, who
+#: speaks more seldom than control, is ever silent: MySQL and MariaDB mean every silence.
+_SILENCE = 10.0
+
 
 def bounds_for(lease: float) -> dict[str, float]:
     """Return how long each kind of wait may take, in seconds, under leases of `lease` seconds.
@@ -40,7 +45,7 @@ def open_control(alias: str, lease: float, *, listens: bool = False) -> BaseData
     connection = type(project)(settings, alias)
     connection.queries_log = deque(maxlen=0)
     listen = (dialect.listen,) if listens else ()
-    vars(connection)["leasequeue_session"] = (*dialect.control_session(bounds), *listen)
+    vars(connection)["leasequeue_session"] = (*dialect.control_session(bounds, _SILENCE), *listen)
     dialect.bound_waits(connection, bounds)
     return connection
 

@@ -92,3 +92,17 @@ def test_connections_that_a_firewall_forgets(queue_db, worker_process, proxy, by
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0
     assert worker.lines == []
+
+
+def test_a_host_that_vanishes_in_the_middle_of_a_claim(queue_db, worker_process, proxy, by_proxy):
+    """The server hears nothing of it: what it has locked for the lost session is free soon."""
+    strike = proxy.strike(Strike(COMMIT, b"leasequeue:claim", vanished=True))
+    lost = worker_process("--lease", str(LEASE), env=by_proxy)
+    lost.wait_event("worker_started")
+    job_id = enqueue("proc.report").id
+    assert strike.fired.wait(20)
+    lost.kill()
+    worker = worker_process("--lease", str(LEASE))
+    worker.wait_event("job_completed", job_id=job_id, timeout=30)
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
