@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from tests.chaos.agenda import Agenda
 from tests.chaos.fleet import LEASE, Fleet, Slot
+from tests.faults.proxy import Proxy
 from tests.faults.tree import Process
 from tests.harness.server import Server
 
@@ -30,6 +31,7 @@ class Blows:
         self.server_is_up = True
         #: What outlived its control process.
         self.orphans: list[Process] = []
+        self._whole = list(fleet.wires)
         self._shares: dict[Callable[[], None], int] = {
             self._kill_child: 30,
             self._stop_child: 12,
@@ -38,6 +40,7 @@ class Blows:
             self._stop_control: 12,
             self._stop_tree: 8,
             self._terminate_control: 8,
+            self._break_wire: 15,
         }
 
     def deal(self) -> None:
@@ -116,6 +119,26 @@ class Blows:
         self._signal(processes, signal.SIGSTOP)
         self.dealt[count] += 1
         self._agenda.after(self._moment(), thaw)
+
+    def _break_wire(self) -> None:
+        """Cut a wire, or let it go silent, forget its connections, or slow it down, for a while."""
+        if not self._whole:
+            return
+        wire = self._whole.pop(self._chance.randrange(len(self._whole)))
+        ways: dict[str, Callable[[Proxy], None]] = {
+            "wires cut": Proxy.cut,
+            "wires silent": Proxy.stall,
+            "wires forgetful": Proxy.forget,
+            "wires slow": lambda slow: slow.slow(0.05),
+        }
+        way = self._chance.choice(list(ways))
+        ways[way](wire)
+        self.dealt[way] += 1
+        self._agenda.after(self._moment(), lambda: self._mend(wire))
+
+    def _mend(self, wire: Proxy) -> None:
+        wire.mend()
+        self._whole.append(wire)
 
     def _moment(self) -> float:
         return self._chance.uniform(0.3, FROZEN_SECONDS)

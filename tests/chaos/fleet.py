@@ -1,4 +1,4 @@
-"""The storm's workers: eight of several shapes, one with a false clock, each started anew."""
+"""The storm's workers: eight of several shapes, one with a false clock, two behind bad wires."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
 
 from tests.faults.faketime import environment, library
+from tests.faults.proxy import Proxy
 from tests.faults.tree import Process, children_now, tree_of
 from tests.worker_process import WorkerProcess
 
@@ -26,6 +29,9 @@ SHAPES = (
 #: One file for all writers; a host's clock is the queue's clock there.
 ON_SQLITE = 3
 WORKERS = 8
+#: The places of those who reach the server by a wire that breaks.
+BEHIND_WIRES = (1, 2)
+_HOST = "127.0.0.1"
 CLOCKS = ("+10m", "-10m")
 
 
@@ -36,6 +42,7 @@ class Slot:
     number: int
     options: tuple[str, ...]
     process: WorkerProcess | None = None
+    wire: Proxy | None = None
     #: Nothing more is to be done to it now: it is frozen, or told to end.
     busy: bool = False
     #: Its end was wanted.
@@ -58,6 +65,25 @@ class Fleet:
         count = ON_SQLITE if on_sqlite else WORKERS
         self.slots = [Slot(number, SHAPES[number % len(SHAPES)]) for number in range(count)]
         self.false_clock = not on_sqlite and library() is not None
+        if not on_sqlite:
+            parts = urlsplit(os.environ["DATABASE_URL"])
+            for number in BEHIND_WIRES:
+                self.slots[number].wire = Proxy((parts.hostname or _HOST, parts.port or 0))
+
+    def __enter__(self) -> Self:
+        for wire in self.wires:
+            wire.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.kill()
+        for wire in self.wires:
+            wire.__exit__(*exc_info)
+
+    @property
+    def wires(self) -> list[Proxy]:
+        """The wires that break."""
+        return [slot.wire for slot in self.slots if slot.wire]
 
     def start(self, slot: Slot) -> None:
         """Start a worker in this slot."""
@@ -65,7 +91,7 @@ class Fleet:
         options = ["--lease", f"{LEASE}", "--grace", "2", "--name", f"storm-{slot.number}"]
         command = [sys.executable, "-W", "error", str(MANAGE), "runworker", *options]
         output = self._folder / f"worker-{self._started}.out"
-        env = {**os.environ, **self._clock(slot)}
+        env = {**os.environ, **self._clock(slot), **self._way(slot)}
         slot.process = WorkerProcess([*command, *slot.options], env, output)
         slot.busy = slot.told = False
 
@@ -73,6 +99,14 @@ class Fleet:
         if slot.number or not self.false_clock:
             return {}
         return environment(CLOCKS[len(slot.past) % len(CLOCKS)])
+
+    def _way(self, slot: Slot) -> dict[str, str]:
+        if slot.wire is None:
+            return {}
+        parts = urlsplit(os.environ["DATABASE_URL"])
+        login = parts.netloc.rpartition("@")[0]
+        place = f"{login}@{_HOST}:{slot.wire.port}"
+        return {"DATABASE_URL": parts._replace(netloc=place).geturl()}
 
     def leave(self, slot: Slot) -> None:
         """Empty the slot of a worker that has ended."""

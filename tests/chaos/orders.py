@@ -21,7 +21,7 @@ class Orders:
     """So many jobs to enqueue; `acknowledged` are the ids of those whose enqueue was answered."""
 
     def __init__(self, count: int, chance: random.Random) -> None:
-        self.count = count
+        self.batches = max(1, count // BATCH)
         self._waiting = [self._order(number, chance) for number in range(count)]
         self.acknowledged: set[int] = set()
 

@@ -37,7 +37,9 @@ def report(storm: Storm, verdict: Verdict) -> Iterator[str]:
 
 def _left_out(storm: Storm) -> Iterator[str]:
     if storm.server is None:
-        yield "left out: killing the server, which is not the storm's own"
+        yield "left out: killing the server, for there is none that is the storm's own"
+    if not storm.fleet.wires:
+        yield "left out: wires that break"
     if not storm.fleet.false_clock:
         yield "left out: a worker with a false clock"
 

@@ -61,8 +61,11 @@ class Storm:
     def run(self, folder: Path) -> None:
         """Rage, then wait for the calm; what was seen is left in the attributes."""
         on_sqlite = connection.vendor == "sqlite"
-        self.fleet = Fleet(folder, self.chance, on_sqlite=on_sqlite)
-        self.blows = Blows(self.fleet, self.server, self.agenda, self.chance)
+        with Fleet(folder, self.chance, on_sqlite=on_sqlite) as self.fleet:
+            self._run(Blows(self.fleet, self.server, self.agenda, self.chance))
+
+    def _run(self, blows: Blows) -> None:
+        self.blows = blows
         added = add_schedule(SCHEDULE, "storm.tick", every=1, catch_up="all", queue=QUEUES[0])
         self.first_tick = added.next_tick
         operator = _operator(self.seed)
@@ -76,7 +79,6 @@ class Storm:
         finally:
             operator.kill()
             operator.wait()
-            self.fleet.kill()
 
     def _rage(self) -> None:
         until = time.monotonic() + self.seconds
@@ -84,17 +86,12 @@ class Storm:
         self._deal()
         if self.server:
             self.agenda.after(self.seconds * self.chance.uniform(0.2, 0.4), self._kill_server)
-        self._place(0.6 * self.seconds / max(1, self.orders_left))
+        self._place(0.6 * self.seconds / self.orders.batches)
         while time.monotonic() < until:
             self._pass()
         self._raging = False
         while self.agenda or self.orders:
             self._pass()
-
-    @property
-    def orders_left(self) -> int:
-        """How many batches are still to be enqueued at the start."""
-        return -(-self.orders.count // BATCH)
 
     def _deal(self) -> None:
         if self._raging:

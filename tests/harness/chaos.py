@@ -17,7 +17,9 @@ def run(options: argparse.Namespace) -> int:
     python = find_all()[-1]
     for name in options.databases:
         packages.install(packages.missing_for(name, [python]))
-    extras = {"postgres"} | ({"mysql"} if {"mariadb", "mysql"} & set(options.databases) else set())
+    extras = {"test", "postgres"}
+    if {"mariadb", "mysql"} & set(options.databases):
+        extras.add("mysql")
     program = venvs.ensure(venvs.CHECKOUT / ".venv", python, extras)
     codes = []
     for name in options.databases:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.databases import SERVERS
+from tests.harness.databases import SERVERS, external_url
 from tests.harness.problems import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,11 +30,17 @@ def test_a_storm_loses_nothing_and_doubles_nothing(db_kind):
 
 
 def server_of(db_kind: str) -> list[str]:
-    """Return the option for the suite's own server where none can be started to be killed."""
+    """Return the option for the suite's server where it is given, or none can be started.
+
+    Else the storm starts one of its own, to be killed.
+    """
     if db_kind not in SERVERS:
         return []
-    try:
-        SERVERS[db_kind]().find()
-    except Problem:
-        return ["--url", os.environ["DATABASE_URL"]]
-    return []
+    if not external_url(db_kind):
+        try:
+            SERVERS[db_kind]().find()
+        except Problem:
+            pass
+        else:
+            return []
+    return ["--url", os.environ["DATABASE_URL"]]
