@@ -5,6 +5,7 @@ How each may end is in kinds.py.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -27,6 +28,8 @@ _ENOUGH: dict[str, Any] = {
 }
 #: On SQLite no lease can be renewed while such a handler runs: it has to have a limit.
 _ATOMIC: dict[str, Any] = {"timeout": 1} if connection.vendor == "sqlite" else {}
+#: How long a handler stays where it is. On SQLite a transaction that does keeps all others waiting.
+_LONGEST = 0.05 if connection.vendor == "sqlite" else 1.0
 
 
 def _effect(context: JobContext, name: str = "done", *, fenced: bool = True) -> None:
@@ -34,20 +37,33 @@ def _effect(context: JobContext, name: str = "done", *, fenced: bool = True) -> 
 
 
 def _complete(context: JobContext) -> None:
+    """Stay a while, before the transaction or in it: what stops is to stop in the middle."""
+    if random.random() < 0.5:
+        _dwell()
     with context.complete():
         _effect(context)
+        if random.random() < 0.3:
+            _dwell()
+
+
+def _dwell() -> None:
+    time.sleep(random.uniform(0, _LONGEST))
 
 
 @job("storm.plain", takes_context=True, **_ENOUGH)
 def plain(context: JobContext) -> dict[str, int]:
     """Write without a fence: at least once."""
+    _dwell()
     _effect(context, fenced=False)
+    _dwell()
     return {"claim": context.claims}
 
 
 @job("storm.atomic", atomic=True, takes_context=True, **{**_ENOUGH, **_ATOMIC})
 def atomic(context: JobContext) -> None:
+    """Write early, and stay uncommitted: what stands still here comes back without its lease."""
     _effect(context)
+    _dwell()
 
 
 @job("storm.completing", takes_context=True, **_ENOUGH)
@@ -61,12 +77,14 @@ def charging(context: JobContext) -> None:
     with context.effect("charge") as first:
         if first:
             _effect(context)
-    time.sleep(random.uniform(0, 0.05))
+            _dwell()
+    _dwell()
 
 
 @job("storm.coroutine", takes_context=True, **_ENOUGH)
 async def coroutine(context: JobContext) -> None:
     await sync_to_async(_effect)(context, "early", fenced=False)
+    await asyncio.sleep(random.uniform(0, _LONGEST))
     await context.acomplete(lambda: _effect(context))
 
 

@@ -13,8 +13,8 @@ from tests.harness.databases import SERVERS, external_url
 from tests.harness.problems import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = "30"
-JOBS = "800"
+SECONDS = "25"
+JOBS = "500"
 
 
 @pytest.mark.timeout(360)
