@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from copy import copy
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener
 from queue import Empty, SimpleQueue
@@ -22,6 +25,7 @@ from django.conf import settings
 from pythonjsonlogger.json import JsonFormatter
 
 from django_leasequeue.events import frames_of
+from django_leasequeue.printable import printable, printable_json
 
 __all__ = ["BoundJob", "JobFilter", "JsonLines", "TextLines", "WorkerLogs", "bind_job"]
 
@@ -60,11 +64,25 @@ class JobFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         bound = _bound.get()
         told: dict[str, Any] = {} if bound is None else bound._asdict()
-        told |= getattr(record, "fields", None) or {}
+        told |= _told(record)
         for name in BoundJob._fields:
             if not hasattr(record, name):
                 setattr(record, name, told.get(name))
         return True
+
+
+def _told(record: logging.LogRecord) -> Mapping[str, Any]:
+    """Return an event's fields; a project's record may have anything by that name."""
+    fields = getattr(record, "fields", None)
+    return fields if isinstance(fields, Mapping) else {}
+
+
+def _message(record: logging.LogRecord) -> str:
+    """Return a record's message, or why there is none: a wrong call must not break the line."""
+    try:
+        return record.getMessage()
+    except Exception as error:  # noqa: BLE001  (any __str__ of the project's)
+        return f"(its message cannot be shown: {type(error).__qualname__})"
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -72,10 +90,10 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
     fields: dict[str, Any] = {"event": event or "log", "time": moment, "pid": os.getpid()}
     if event is None:
-        fields |= {"logger": record.name, "message": record.getMessage()}
+        fields |= {"logger": record.name, "message": _message(record)}
         about = {name: getattr(record, name, None) for name in BoundJob._fields}
         fields |= {name: value for name, value in about.items() if value is not None}
-    fields |= getattr(record, "fields", {})
+    fields |= _told(record)
     if record.exc_info and record.exc_info[1] is not None:
         fields["frames"] = frames_of(record.exc_info[1])
     return fields
@@ -85,25 +103,43 @@ class JsonLines(JsonFormatter):
     """One compact JSON object a line."""
 
     def __init__(self) -> None:
-        compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=str)
+        compact = json.JSONEncoder(
+            separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=str
+        )
         super().__init__(json_serializer=lambda data, **_options: compact.encode(data))
 
     def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
         return log_data
 
     def format(self, record: logging.LogRecord) -> str:
-        line: str = self.jsonify_log_record(_fields(record))
-        return line
+        try:
+            line: str = self.jsonify_log_record(_fields(record))
+        except Exception as error:  # noqa: BLE001  (values of the project's may do anything)
+            line = json.dumps(_unwritable(record, error))
+        return printable_json(line)
 
 
 class TextLines(logging.Formatter):
-    """`time event name=value …`, newlines made visible."""
+    """`time event name=value …`, newlines and all that a terminal could obey made visible."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = _fields(record)
+        try:
+            return self._line(_fields(record))
+        except Exception as error:  # noqa: BLE001  (as above)
+            return self._line(_unwritable(record, error))
+
+    def _line(self, fields: dict[str, Any]) -> str:
         head = f"{fields.pop('time')} {fields.pop('event')}"
         rest = " ".join(f"{name}={value!s}" for name, value in fields.items())
-        return f"{head} {rest}".replace("\r", "\\r").replace("\n", "\\n")
+        return printable(f"{head} {rest}")
+
+
+def _unwritable(record: logging.LogRecord, error: Exception) -> dict[str, Any]:
+    """Return what is logged in place of a record whose own values cannot be written."""
+    moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    why = f"(its fields cannot be written: {type(error).__qualname__})"
+    known = {"event": "log", "time": moment, "pid": os.getpid()}
+    return {**known, "logger": str(record.name), "message": why}
 
 
 class _BoundRecords(JobFilter):
@@ -126,16 +162,30 @@ class _Dropping(QueueHandler):
         self._count_lock = threading.Lock()
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        record.getMessage()
-        return record
+        if not record.args and isinstance(record.msg, str):
+            return record
+        # Now, for what is logged may change or vanish before the line is written; in a copy, for
+        # the record is other handlers' too.
+        ready = copy(record)
+        ready.msg, ready.args = _message(record), None
+        return ready
 
     def enqueue(self, record: logging.LogRecord) -> None:
         if self.queue.qsize() < _CAPACITY:  # threads at the same moment may put one more each
             self.queue.put(record)
             return
+        self.drop(1)
+
+    def drop(self, count: int) -> None:
+        """Count lines that will not be written."""
         with self._count_lock:
-            self.dropped += 1
-            self.dropped_ever += 1
+            self.dropped += count
+            self.dropped_ever += count
+
+    def tell_later(self, count: int) -> None:
+        """Give back what `take_dropped` returned and nobody was told."""
+        with self._count_lock:
+            self.dropped += count
 
     def take_dropped(self) -> int:
         """Return how many records were dropped since the last call."""
@@ -154,23 +204,40 @@ class _Stream(logging.StreamHandler[Any]):
     def __init__(self, source: _Dropping) -> None:
         super().__init__(sys.stderr)
         self._source = source
+        #: Whether the last write ended within a line, which the next one must end.
+        self._torn = False
 
     def write(self, records: list[logging.LogRecord]) -> None:
         """Write these, and before them how many were lost."""
-        if dropped := self._source.take_dropped():
-            lost = logging.LogRecord("django_leasequeue", logging.WARNING, "", 0, "", (), None)
-            lost.event, lost.fields = "log_lines_dropped", {"count": dropped}
-            records = [lost, *records]
         try:
             descriptor = self.stream.fileno()
         except (AttributeError, OSError, ValueError):
             for record in records:
                 self.emit(record)
             return
+        if dropped := self._source.take_dropped():
+            lost = logging.LogRecord("django_leasequeue", logging.WARNING, "", 0, "", (), None)
+            lost.event, lost.fields = "log_lines_dropped", {"count": dropped}
+            if self._put(descriptor, [lost]):
+                self._source.tell_later(dropped)
+        self._source.drop(self._put(descriptor, records))
+
+    def _put(self, descriptor: int, records: list[logging.LogRecord]) -> int:
+        """Write these and return how many could not be: a full disk, a reader that is gone."""
         text = "".join(f"{line}\n" for line in map(self.format, records))
         data = text.encode("utf-8", "backslashreplace")
-        while data:
-            data = data[os.write(descriptor, data) :]
+        left = b"\n" + data if self._torn else data
+        while left:
+            try:
+                written = os.write(descriptor, left)
+            except BlockingIOError:
+                select.select([], [descriptor], [])
+            except OSError:
+                return min(left.count(b"\n"), len(records))
+            else:
+                self._torn = left[written - 1 : written] != b"\n"
+                left = left[written:]
+        return 0
 
 
 class _Listener(QueueListener):

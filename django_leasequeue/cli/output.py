@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TextIO
 from unicodedata import east_asian_width
 
+from django_leasequeue.printable import printable
+
 __all__ = ["Advancing", "Output", "moment", "printable"]
 
 _GAP = "  "
@@ -28,15 +30,6 @@ class Advancing(Protocol):
 
     def advance(self, number: int = 1) -> None:
         """Note that so many more are done."""
-
-
-def printable(text: str) -> str:
-    """Return text with everything that a terminal could obey, or hide, as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def moment(value: datetime | None) -> str:
