@@ -50,6 +50,7 @@ ONLY_IN = {
 #: Where a name is imported by its text, and whose text it is.
 BY_NAME = {
     "__init__.py": "its own table of public names",
+    "core/listening.py": "a literal: is psycopg there?",
     "cli/table.py": "its own table of sub-commands",
     "conf.py": "the project's settings",
     "manifest.py": "the project's manifest",
