@@ -24,7 +24,7 @@ help:
 	@echo "                   make bench-admin ROWS=50000 QUEUES=1000"
 	@echo "make screenshots   the pictures in docs/screenshots, taken by the browser tests"
 	@echo "make docs          the documentation as HTML in docs/_build/html; warnings are errors"
-	@echo "make lint          ruff, mypy, pyright, import contracts, missing migrations"
+	@echo "make lint          ruff, mypy, pyright, import contracts, bandit, missing migrations"
 	@echo "make messages      new texts into the catalogues of translations, compiled; it fails while"
 	@echo "                   one is not translated"
 	@echo "make package       wheel and sdist in dist: built, looked into, and tried where there is"
@@ -73,6 +73,7 @@ lint:
 	.venv/bin/mypy
 	.venv/bin/pyright --pythonpath .venv/bin/python
 	.venv/bin/lint-imports
+	.venv/bin/bandit --quiet --configfile pyproject.toml --recursive django_leasequeue testproject
 	.venv/bin/python testproject/manage.py makemigrations --check --dry-run
 
 messages:
