@@ -6,12 +6,15 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test soak chaos bench bench-admin screenshots docs lint messages package snapshot servers servers-stop clean
+.PHONY: help demo test clusters soak chaos bench bench-admin screenshots docs lint messages package
+.PHONY: snapshot servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
 	@echo "make test          the whole suite on SQLite, MariaDB, PostgreSQL and MySQL;"
 	@echo "                   make test ARGS='--databases sqlite --pythons newest -- -k claim'"
+	@echo "make clusters      workers on Galera and on MySQL Group Replication, nodes killed;"
+	@echo "                   make clusters CLUSTERS=galera"
 	@echo "make soak          does a worker grow over 100 000 jobs? On MariaDB, or on DATABASE_URL;"
 	@echo "                   make soak JOBS=5000"
 	@echo "make chaos         is anything lost, doubled or stuck when workers, children and servers are"
@@ -40,6 +43,9 @@ demo:
 
 test:
 	@$(HARNESS) test $(ARGS)
+
+clusters:
+	@$(HARNESS) clusters $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(ARGS)
 
 soak:
 	@$(HARNESS) soak --jobs $(or $(JOBS),100000)

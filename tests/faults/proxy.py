@@ -92,9 +92,18 @@ class Proxy:
             listener, self._listener = self._listener, None
             if listener is not None:
                 listener.close()
+        self.drop()
+
+    def drop(self) -> None:
+        """End every connection; new ones are taken."""
+        with self._lock:
             for pair in self._pairs.values():
                 pair.close()
             self._pairs.clear()
+
+    def aim(self, target: tuple[str, int]) -> None:
+        """Send new connections there from now on."""
+        self._target = target
 
     def stall(self) -> None:
         """Forward nothing more, and say nothing about it."""

@@ -1,4 +1,4 @@
-"""The command line of make: test, package, soak, chaos, bench, bench-admin, venv, servers."""
+"""The command line of make: test, clusters, package, soak, chaos, bench, bench-admin, servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from tests.harness import bench, chaos, leftovers, package, suite, venvs
+from tests.harness import bench, chaos, clusters, leftovers, package, suite, venvs
 from tests.harness.databases import NAMES, Databases, variable
 from tests.harness.interpreters import Environment, find_all, oldest_and_newest
 from tests.harness.problems import Problem, say
@@ -24,6 +24,8 @@ PYTHONS = ("oldest", "newest", "middle")
 PROCESSES = ("tests/process", "tests/browser")
 #: The same on each of them: once with each Python.
 WITHOUT_A_DATABASE = ("tests/typing", "tests/unit")
+#: What needs three servers that are one, and is run by another verb.
+OF_CLUSTERS = ("tests/cluster",)
 #: Where Django 6.0 is another framework than 6.1 and the backport; whole if asked for alone.
 OF_THE_MIDDLE = ("tests/backend", "tests/testing")
 
@@ -53,6 +55,13 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument("--only-python", metavar="3.N", help="use no other interpreter")
     test.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
     test.set_defaults(verb=_test)
+
+    cluster = verbs.add_parser("clusters", help="run tests/cluster on clusters of three nodes")
+    cluster.add_argument(
+        "--clusters", type=_words([*clusters.CLUSTERS]), default=[*clusters.CLUSTERS]
+    )
+    cluster.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
+    cluster.set_defaults(verb=clusters.run)
 
     built = verbs.add_parser("package", help="build wheel and sdist, and try both")
     built.add_argument("--only-python", metavar="3.N", help="use no other interpreter")
@@ -163,6 +172,7 @@ def _plan(
         url="" if name in databases.missing else databases.url(name, f"lq_{environment.name}"),
         skipped=databases.missing.get(name, ""),
         left_out=(
+            *OF_CLUSTERS,
             *(() if with_processes else PROCESSES),
             *(() if name == "sqlite" else WITHOUT_A_DATABASE),
         ),

@@ -105,14 +105,26 @@ class MySQLFamily(Server):
         # Some releases hold each zone three times over; `posix` is all of them once.
         folder = ZONES / "posix" if (ZONES / "posix").is_dir() else ZONES
         zones = subprocess.run([*converter, str(folder)], capture_output=True, check=True).stdout
+        # MySQL's converter leaves a name bare that is a word of SQL to MariaDB.
+        answer = self._ask(client, "mysql", zones.replace(b" Offset,", b" `Offset`,"))
+        if answer.returncode != 0:
+            raise Problem(f"{self.name}: time zones not loaded: {answer.stderr.decode()}")
+
+    def sql(self, statements: str) -> str:
+        """Run statements and return the last one's values, tabs between. Problem when one fails."""
+        answer = self._ask(self.client() or [], "mysql", statements.encode())
+        if answer.returncode != 0:
+            raise Problem(f"{self.name}: {statements}: {answer.stderr.decode()}")
+        return answer.stdout.decode().strip()
+
+    def _ask(
+        self, client: list[str], database: str, statements: bytes
+    ) -> subprocess.CompletedProcess[bytes]:
         login = ["--no-defaults", "--protocol=TCP", "--host=127.0.0.1", f"--port={self.port}"]
-        answer = subprocess.run(
-            [*client, *login, f"--user={USER}", "mysql"],
-            # MySQL's converter leaves a name bare that is a word of SQL to MariaDB.
-            input=zones.replace(b" Offset,", b" `Offset`,"),
+        return subprocess.run(
+            [*client, *login, f"--user={USER}", "--batch", "--skip-column-names", database],
+            input=statements,
             env={**os.environ, "MYSQL_PWD": self.password},
             capture_output=True,
             check=False,
         )
-        if answer.returncode != 0:
-            raise Problem(f"{self.name}: time zones not loaded: {answer.stderr.decode()}")

@@ -16,12 +16,20 @@ SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/
 POSTGRES_PROGRAMS = Path("/usr/lib/postgresql")
 DEBIAN_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
+#: What clusters are called where databases have names.
+CLUSTERS = ("galera", "group-replication")
+
 _NO_CLUSTER = Path("/etc/postgresql-common/createcluster.d/leasequeue-tests.conf")
 
 
 def find_program(name: str) -> str | None:
     """Return the path of an installed program, or None."""
     return shutil.which(name, path=SYSTEM_PATH)
+
+
+def galera_provider() -> Path | None:
+    """Return the library by which MariaDB is a node of a Galera cluster, or None."""
+    return next(Path("/usr/lib").glob("**/libgalera_smm.so"), None)
 
 
 def missing_for(database: str, pythons: Iterable[Interpreter]) -> list[str]:
@@ -32,15 +40,18 @@ def missing_for(database: str, pythons: Iterable[Interpreter]) -> list[str]:
         Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
     ):
         names.append("libfaketime")  # a worker's host clock is moved where a server keeps the time
-    if database in ("mariadb", "mysql"):
+    if database in ("mariadb", "mysql", *CLUSTERS):
         names += _missing_compiler(pythons)
-    if database == "mariadb" and not _external(database):
+    if database in ("mariadb", "galera") and not _external(database):
         names += [] if find_program("mariadbd") else ["mariadb-server-core"]
         names += [] if find_program("mariadb") else ["mariadb-client-core"]
     if database == "mariadb":  # the admin in a browser is tried on this one
         programs = {"chromium": "chromium", "chromedriver": "chromium-driver"}
         names += [package for program, package in programs.items() if not find_program(program)]
-    if database == "mysql" and not _external(database) and not DEBIAN_KEYRING.exists():
+    if database == "galera" and not galera_provider():
+        names.append("galera-4")
+    real = database in ("mysql", "group-replication") and not _external(database)
+    if real and not DEBIAN_KEYRING.exists():
         names.append("debian-archive-keyring")
     if database == "postgres" and not _external(database):
         names += [] if list(POSTGRES_PROGRAMS.glob("*/bin/initdb")) else ["postgresql"]

@@ -90,7 +90,7 @@ class Server:
             folder.mkdir(mode=0o700, exist_ok=True)
             self.give(folder)
         self.initialise()
-        self.port = _free_port()
+        self.port = self.port or free_port()
         if not self._launch(dies_with_us=dies_with_us):
             words = self.tail("server")
             self.stop()
@@ -118,6 +118,12 @@ class Server:
 
     def stop(self) -> None:
         """Stop the server if it runs, and remove its data."""
+        self.end()
+        if self.folder != Path():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end(self) -> None:
+        """Stop the server if it runs."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(self.stop_signal)
             try:
@@ -125,8 +131,6 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        if self.folder != Path():
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database: str) -> str:
         """Return the DATABASE_URL of a database on this server."""
@@ -197,7 +201,8 @@ def version_in(text: str) -> str:
     return found.group() if found else "?"
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
