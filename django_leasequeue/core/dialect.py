@@ -256,9 +256,11 @@ class MySQL(Dialect):
     # 1180 is "Got error 149" (lost certification) or a lost primary component: both say repeat.
     # 1317, 1969 and 3024 end one statement: KILL QUERY, or a limit on its time.
     repeat_codes = frozenset({1213, 1205, 1020, 3572, 3101, 1180, 1317, 1969, 3024})
-    # 1040, 1203 and 1226 are too many connections just now, 1927 is MariaDB's KILL.
+    # 1040, 1203 and 1226 are too many connections just now, 1927 is MariaDB's KILL. A full disk
+    # (1021, 1114) is waited for like a server that is away: workers that end come to the same.
     reconnect_codes = frozenset(
-        {2002, 2003, 2006, 2013, 2055, 1040, 1047, 1053, 1203, 1226, 1290, 1927, 3100, 4031}
+        {2002, 2003, 2006, 2013, 2055, 1021, 1040, 1047, 1053, 1114, 1203, 1226, 1290, 1927}
+        | {3100, 4031}
     )
 
     def hint(self, index: str) -> str:
@@ -356,8 +358,9 @@ class PostgreSQL(Dialect):
     time_type = "timestamp with time zone"
     duplicate_codes = frozenset({"23505"})
     repeat_codes = frozenset({"40001", "40P01", "55P03", "57014"})
-    #: The server shuts down, starts, or has ended a session that was idle for too long.
-    ended_codes = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
+    #: The server shuts down, starts, or has ended a session that was idle for too long; its disk
+    #: is full.
+    ended_codes = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "53100"})
 
     def clock_reading(self, source: str, micros: int, stopped_at: datetime | None) -> str:
         if stopped_at is not None:
@@ -506,7 +509,9 @@ class SQLite(Dialect):
     def trouble(self, error: BaseException) -> Trouble | None:
         text = str(error)
         busy = "database is locked" in text or "database table is locked" in text
-        return Trouble.REPEAT if busy and _is_operational(error) else None
+        if busy and _is_operational(error):
+            return Trouble.REPEAT
+        return Trouble.RECONNECT if "disk is full" in text else None
 
     def control_options(self, options: dict[str, Any], bounds: dict[str, float]) -> dict[str, Any]:
         return {**options, "timeout": bounds["row_lock"]}
