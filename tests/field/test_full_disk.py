@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django_leasequeue import Fixed, enqueue
 from tests.core.arrange import job, outcomes
@@ -11,7 +12,7 @@ from tests.faults import Fault, broken_everywhere
 from tests.field.workers import working
 from tests.waiting import wait_until
 
-FULL = {
+FULL: dict[str, list[Any]] = {
     "mysql": [1021, 1114],
     "postgresql": ["53100"],
     "sqlite": ["database or disk is full"],
