@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from django_leasequeue.codec import summarize
+from django_leasequeue.conf import get_conf
 from django_leasequeue.core.lease import Claimed
 from django_leasequeue.core.sealing import sealed_claim
 from django_leasequeue.declaration import Accepted
@@ -95,7 +96,7 @@ class Executor:
         try:
             with keep_signals(), self.interrupts.window(job.lease):
                 run = _bound_run(job)
-                declaration = run(registry.find, job.job_type)
+                declaration = run(_declared, job)
                 payload, arguments = run(_accept, job, declaration)
                 context = self._context(job, payload, hold, limit)
                 context.ensure_lease()  # the process may have stood still since the claim
@@ -206,6 +207,18 @@ def _bound_run(job: Claimed | JobContext) -> Callable[..., Any]:
 def _shown(job: Claimed, payload: dict[str, Any] | None) -> Claimed:
     """Return the job; one whose payload was refused without its context, which is no better."""
     return job if payload is not None else replace(job, context="{}")
+
+
+def _declared(job: Claimed) -> Declaration | None:
+    """Return the job's type, None if there is none.
+
+    A name that is not known may have a module of the project imported: not for a job that nobody
+    with the key has written. Raises RejectedJob for that, and what such a module raises.
+    """
+    known = registry.get(job.job_type)
+    if known is None and get_conf().SIGNING_KEYS:
+        _genuine(job)
+    return known or registry.find(job.job_type)
 
 
 def _accept(job: Claimed, declaration: Declaration | None) -> Accepted:

@@ -12,6 +12,7 @@ from django.db import DatabaseError
 
 from django_leasequeue import enqueue, sign
 from django_leasequeue.models import Job
+from django_leasequeue.registry import registry
 from django_leasequeue.signing import Sealed, canonical
 from tests.core.arrange import job, run, write
 from tests.field.workers import drain
@@ -136,6 +137,19 @@ def test_a_replay_in_place_is_what_the_page_says_it_is(connection, ran):
     drain()
     assert ran == [("pay", 1)] * 2
     assert sign(job(made.id)) == signature
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_no_module_is_imported_for_a_forged_row(connection, monkeypatch, signed):
+    """A type that is not known may be the path of a task: who names it must have the key."""
+    asked: list[str] = []
+    monkeypatch.setattr(registry, "_resolvers", [asked.append])
+    made = enqueue("reports.somewhere.task")
+    if not signed:
+        write(connection, made.id, signature="0" * 64)
+    drain()
+    assert end_of(made.id)[0] == "dead"
+    assert asked == (["reports.somewhere.task"] if signed else [])
 
 
 COVERED = {

@@ -55,7 +55,7 @@ BY_NAME = {
     "conf.py": "the project's settings",
     "manifest.py": "the project's manifest",
     "middleware/chain.py": "the project's settings",
-    "backend/discovery.py": "the project's settings; for a row, see test_discovery.py",
+    "backend/discovery.py": "the project's settings; a row's, if it is signed",
 }
 IMPORTERS = {"import_module", "import_string", "__import__", "find_spec", "spec_from_file_location"}
 
