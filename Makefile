@@ -6,8 +6,8 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test clusters soak chaos bench bench-admin screenshots docs lint messages package
-.PHONY: snapshot servers servers-stop clean
+.PHONY: help demo test clusters soak chaos bench bench-admin screenshots docs lint audit
+.PHONY: messages package snapshot servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
@@ -28,6 +28,7 @@ help:
 	@echo "make screenshots   the pictures in docs/screenshots, taken by the browser tests"
 	@echo "make docs          the documentation as HTML in docs/_build/html; warnings are errors"
 	@echo "make lint          ruff, mypy, pyright, import contracts, bandit, missing migrations"
+	@echo "make audit         known vulnerabilities in what it is installed with; asks a service"
 	@echo "make messages      new texts into the catalogues of translations, compiled; it fails while"
 	@echo "                   one is not translated"
 	@echo "make package       wheel and sdist in dist: built, looked into, and tried where there is"
@@ -81,6 +82,11 @@ lint:
 	.venv/bin/lint-imports
 	.venv/bin/bandit --quiet --configfile pyproject.toml --recursive django_leasequeue testproject
 	.venv/bin/python testproject/manage.py makemigrations --check --dry-run
+
+audit:
+	@$(HARNESS) venv --extras dev
+	.venv/bin/python -m pip install -q pip-audit
+	.venv/bin/pip-audit --local --skip-editable
 
 messages:
 	@$(HARNESS) venv --extras dev
