@@ -20,7 +20,7 @@ from tests.core.filling import ANALYZE
 KEY = "bench:1"
 BIG_GROUP = "f" * 16
 MOST_ATTEMPTS = 500
-_STEP = 100_000
+_STEP = 20_000
 _TYPES = 30
 _GROUPS = 40
 #: Has no divisor in common with a round number: multiplied by it, neighbours lie far apart.
