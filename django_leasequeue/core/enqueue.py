@@ -153,7 +153,8 @@ def _replace_or_raise(connection: BaseDatabaseWrapper, request: Request, job_id:
 
 def _keeps_key(connection: BaseDatabaseWrapper, request: Request, job_id: int) -> bool:
     """Tell whether a job that could not be replaced has its key still; its end frees some."""
-    return not request.live_key or has_key_now(connection, job_id, request.live_key)
+    live_key = request.live_key
+    return not live_key or repeat(connection, lambda: has_key_now(connection, job_id, live_key))
 
 
 def _in_one_transaction(

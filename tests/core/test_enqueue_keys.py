@@ -13,6 +13,7 @@ from django_leasequeue.models import Job
 from django_leasequeue.outcomes import End, Outcome
 from tests.core.arrange import claim_jobs, claim_one, job, shift, snapshot, write
 from tests.core.reports import make_report, reports
+from tests.faults import Fault, broken, codes_for
 
 pytestmark = [pytest.mark.usefixtures("connection"), pytest.mark.leaves_reserved]
 
@@ -170,3 +171,15 @@ def test_replace_leaves_a_running_job_alone(connection):
     again = enqueue("t", {"n": 2}, key="k", on_conflict="replace")
     assert (again.id, again.created, again.replaced) == (made.id, False, False)
     assert snapshot(connection) == before
+
+
+def test_replace_repeats_its_last_look(connection):
+    """It asks whether the job that it could not replace still has the key: a read as any other."""
+    made = enqueue("t", **FINISHED)
+    claim_one(connection)
+    codes = codes_for(connection)
+    for code in codes:
+        fault = Fault(code, match=lambda sql: "SELECT live_key FROM" in sql)
+        with broken(connection, fault):
+            again = enqueue("t", on_conflict="replace", **FINISHED)
+        assert (fault.fired, again.id, again.created) == (1, made.id, False)
