@@ -15,19 +15,21 @@ def refusing(connection: BaseDatabaseWrapper, condition: str) -> Iterator[None]:
     """Let the database refuse every row for which `condition` holds."""
     if connection.vendor == "sqlite":
         condition = condition.replace("status", "NEW.status").replace("job_type", "NEW.job_type")
-        run(
-            connection,
-            f"CREATE TRIGGER refused BEFORE UPDATE ON leasequeue_job WHEN {condition} "
-            "BEGIN SELECT RAISE(ABORT, 'refused'); END",
-        )
-        undo = "DROP TRIGGER refused"
+        for event in ("UPDATE", "INSERT"):
+            run(
+                connection,
+                f"CREATE TRIGGER refused_{event} BEFORE {event} ON leasequeue_job WHEN {condition} "
+                "BEGIN SELECT RAISE(ABORT, 'refused'); END",
+            )
+        undo = ["DROP TRIGGER refused_UPDATE", "DROP TRIGGER refused_INSERT"]
     else:
         run(
             connection,
             f"ALTER TABLE leasequeue_job ADD CONSTRAINT refused CHECK (NOT ({condition}))",
         )
-        undo = "ALTER TABLE leasequeue_job DROP CONSTRAINT refused"
+        undo = ["ALTER TABLE leasequeue_job DROP CONSTRAINT refused"]
     try:
         yield
     finally:
-        run(connection, undo)
+        for statement in undo:
+            run(connection, statement)
