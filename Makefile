@@ -6,13 +6,16 @@ ROWS ?= 1000000
 QUEUES ?= 8
 HARNESS = $(PYTHON) -m tests.harness
 
-.PHONY: help demo test clusters soak chaos bench bench-admin screenshots docs lint audit
+.PHONY: help demo test sweep clusters soak chaos bench bench-admin screenshots docs lint audit
 .PHONY: messages package snapshot servers servers-stop clean
 
 help:
 	@echo "make demo          the reports project on SQLite, from empty to finished reports"
 	@echo "make test          the whole suite on SQLite, MariaDB, PostgreSQL and MySQL;"
 	@echo "                   make test ARGS='--databases sqlite --pythons newest -- -k claim'"
+	@echo "make sweep         every statement of a job's life, broken with every error and by killing"
+	@echo "                   the process, and many random histories; minutes for each database;"
+	@echo "                   make sweep DATABASES=sqlite,postgres"
 	@echo "make clusters      workers on Galera and on MySQL Group Replication, nodes killed;"
 	@echo "                   make clusters CLUSTERS=galera"
 	@echo "make soak          does a worker grow over 100 000 jobs? On MariaDB, or on DATABASE_URL;"
@@ -44,6 +47,10 @@ demo:
 
 test:
 	@$(HARNESS) test $(ARGS)
+
+sweep:
+	@LEASEQUEUE_SWEEP=whole $(HARNESS) test --pythons newest \
+	  $(if $(DATABASES),--databases $(DATABASES)) -- -o timeout=1800 tests/sweep tests/model
 
 clusters:
 	@$(HARNESS) clusters $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(ARGS)

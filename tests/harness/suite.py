@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import tempfile
@@ -24,6 +25,8 @@ AT_ONCE = 2
 #: The browser tests' pictures of this run, for whoever looks into a failure.
 SCREENSHOTS = str(CHECKOUT / ".cache" / "screenshots")
 LIMIT_SECONDS = 40 * 60
+#: What the crash-point sweep draws its sample with: a test that is repeated draws the same.
+SEED = str(random.randrange(10**6))
 #: More failures in one run than this have a cause of their own.
 MOST_REPEATED = 3
 
@@ -112,7 +115,12 @@ def _start(run: Run, folder: Path, arguments: list[str]) -> Run:
         run.process = subprocess.Popen(
             tied(command),
             cwd=CHECKOUT,
-            env={"LEASEQUEUE_SCREENSHOTS": SCREENSHOTS, **os.environ, "DATABASE_URL": run.url},
+            env={
+                "LEASEQUEUE_SCREENSHOTS": SCREENSHOTS,
+                "LEASEQUEUE_SWEEP_SEED": SEED,
+                **os.environ,
+                "DATABASE_URL": run.url,
+            },
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

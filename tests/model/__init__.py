@@ -1,0 +1,1 @@
+"""The queue beside a model of it: random histories of several workers and an operator."""
