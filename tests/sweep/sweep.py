@@ -91,8 +91,9 @@ class Sweep:
         rounds: dict[str, Round] = {}
         _, unbroken = self.unbroken(case)
         commits = [at for at, sql in enumerate(unbroken.seen, start=1) if sql == "COMMIT"]
-        places = [*itertools.product(commits, WHEN, self._kinds(lost))]
-        for at, when, code in self._some(places):
+        places = [*itertools.product(commits, WHEN)]
+        for at, when in self._some(places):
+            code = self.lot.choice(lost)
             with noting(f"{code} {when} COMMIT {at}"):
                 self._after_one(case, Fault(code, at=at, when=when), rounds)
         self.work_off(rounds)
@@ -101,7 +102,8 @@ class Sweep:
         place = f"{first.code} {first.when} COMMIT {first.at}"
         watch = Fault(None, at=0)
         rounds[place] = self._break(case, Twice(replace(first), watch))
-        everything = [*itertools.product(range(1, len(watch.seen) + 1), WHEN, self.codes)]
+        following = range(1, len(watch.seen) + 1)
+        everything = [*itertools.product(following, WHEN, self._kinds())]
         for number, when, code in self._some(everything, 1):
             faults = Twice(replace(first, seen=[]), Fault(code, at=number, when=when))
             name = f"{place}, {code} {when} {watch.seen[number - 1]}"
@@ -149,9 +151,9 @@ class Sweep:
         drawn = [(at, self.lot.choice(WHEN), self.lot.choice(self.codes)) for at in every]
         return self.lot.sample(drawn, min(2, count)) if few else drawn
 
-    def _kinds(self, lost: Sequence[Any]) -> Sequence[Any]:
+    def _kinds(self) -> Sequence[Any]:
         """Return one code that ends the session, and one that leaves it as it is."""
-        kinds = [[code for code in lost if severs(code) is ends] for ends in (True, False)]
+        kinds = [[code for code in self.codes if severs(code) is ends] for ends in (True, False)]
         return [self.lot.choice(kind) for kind in kinds if kind]
 
     def _some(self, places: Sequence[Any], most: int = 2) -> Sequence[Any]:

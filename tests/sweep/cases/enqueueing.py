@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
+from django.test import override_settings
 
 from django_leasequeue import enqueue, enqueue_many
 from django_leasequeue.models import Job
@@ -57,6 +59,19 @@ def enqueueing_twice(now: Round, **options: Any) -> Act:
     return act
 
 
+def enqueueing_with_a_notice(now: Round) -> Act:
+    """Whether idle workers hear of it or not: the job is there, and the connection works."""
+    now.ends, now.repeats = ["done"], True
+    told = {**settings.LEASEQUEUE, "WAKEUP": "notify"}
+
+    def act() -> None:
+        with override_settings(LEASEQUEUE=told):
+            enqueue(PLAIN, {}, queue=now.queue, key=now.queue)
+        enqueue(PLAIN, {}, queue=now.queue, key=now.queue)
+
+    return act
+
+
 def enqueueing_many(now: Round) -> Act:
     taken = {"queue": now.queue, "key": now.queue}
     live = {"queue": now.queue, "key": f"live {now.queue}", "key_until": "finished"}
@@ -97,6 +112,7 @@ CASES: list[Case] = [
     enqueueing_a_key_until_finished,
     enqueueing_a_replacement,
     enqueueing_over_a_running_job,
+    enqueueing_with_a_notice,
     enqueueing_many,
     enqueueing_in_a_transaction,
 ]

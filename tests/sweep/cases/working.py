@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from django_leasequeue.core import drain
 from django_leasequeue.core.attempts import last_end
+from django_leasequeue.core.bury import any_unburied
 from django_leasequeue.core.lease import Standing, renew, standing
 from django_leasequeue.core.park import wake
 from django_leasequeue.core.progress import save_progress
-from django_leasequeue.core.recover import recover_batch
+from django_leasequeue.core.recover import any_expired, recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, settle
 from django_leasequeue.models import Job, JobAttempt
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
@@ -70,6 +71,8 @@ def looking(now: Round) -> Act:
         wait_until(lambda: set(standing(now.connection, leases).values()) == {Standing.LOST})
         assert drain.waiting_retries(now.connection, ids, 60) == {ids[0]}
         assert drain.anything_reserved(now.connection, (now.queue,))
+        assert any_expired(now.connection)
+        any_unburied(now.connection)
         assert last_end(now.connection, ids[0])[0] == "failed"
 
     return act
