@@ -13,7 +13,8 @@ from tests.sweep.sites import met, noting_sites, sites
 BESIDE = {
     "board": "reads for operators",
     "bulk_preview": "reads for a dry run",
-    "dead_letters": "reads for operators",
+    "crowds": "reads for operators",
+    "dead_search": "reads for operators",
     "dives": "reads for the board and for metrics",
     "gauges": "reads for metrics",
     "presence": "tells operators of workers, decides nothing about jobs",
