@@ -179,7 +179,7 @@ def waking(now: Round) -> Act:
     now.unrecorded |= {job.job_id for job in jobs}
 
     def act() -> None:
-        for _pass in range(2):  # what became of a COMMIT without an answer is the next one's
+        for _pass in range(3):  # what became of a COMMIT without an answer is the next one's
             wake(now.connection, {PLAIN: 1}, [now.queue], 10)
 
     return act
