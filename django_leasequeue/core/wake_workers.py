@@ -7,11 +7,10 @@ the commit, for one statement in the caller's transaction.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.conf import get_conf
@@ -59,9 +58,13 @@ def _notify(connection: BaseDatabaseWrapper, queues: Collection[str]) -> None:
     if not dialect.notify:
         return  # a check says so
     call = ", ".join([dialect.notify] * len(queues))
-    quiet = () if in_transaction(connection) else (DatabaseError,)  # the jobs are committed
-    with suppress(*quiet), connection.cursor() as cursor:
-        cursor.execute(tagged("notify", f"SELECT {call}"), list(queues))
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(tagged("notify", f"SELECT {call}"), list(queues))
+    except (DatabaseError, InterfaceError):
+        if in_transaction(connection):
+            raise
+        connection.close()  # the jobs are committed, and the next statement finds a new session
 
 
 def _nudge(connection: BaseDatabaseWrapper, queues: Collection[str]) -> None:

@@ -11,8 +11,10 @@ from django.utils import timezone
 
 from django_leasequeue import enqueue, enqueue_many
 from django_leasequeue.core.listening import Listening
+from django_leasequeue.models import Job
 from django_leasequeue.nudges import NudgeSocket
 from django_leasequeue.runtime.connections import open_control
+from tests.core.interleave import at_statement
 from tests.statements import count_statements
 from tests.waiting import wait_until
 
@@ -131,6 +133,14 @@ def test_a_notification_beside_the_answer_to_a_statement_is_heard(connection, al
         with session.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(0.05)")
         assert source.read(session) == {"mail"}
+
+
+@pytest.mark.only_on("postgres")
+def test_a_session_lost_after_the_insert_does_not_hide_the_job(connection, settings):
+    settings.LEASEQUEUE = {**settings.LEASEQUEUE, "WAKEUP": "notify"}
+    with at_statement(connection, "leasequeue:notify", connection.connection.close):
+        made = enqueue("t", queue="mail")
+    assert Job.objects.get(pk=made.pk).queue_name == "mail"
 
 
 @pytest.mark.only_on("postgres")
