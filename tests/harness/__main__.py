@@ -21,7 +21,7 @@ from tests.harness.tied import tied
 IN_CI = os.environ.get("CI", "").lower() in {"true", "1"}
 PYTHONS = ("oldest", "newest", "middle")
 #: Long, and left to one of two Pythons on each database.
-PROCESSES = ("tests/process", "tests/browser")
+PROCESSES = ("tests/process", "tests/browser", "tests/sweep", "tests/model")
 #: The same on each of them: once with each Python.
 WITHOUT_A_DATABASE = ("tests/typing", "tests/unit")
 #: What needs three servers that are one, and is run by another verb.
