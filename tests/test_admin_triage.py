@@ -945,6 +945,40 @@ def test_a_job_that_changed_meanwhile_is_not_overwritten(operator: Client) -> No
     assert Job.objects.get().payload == {"a": 9}
 
 
+@pytest.fixture
+def greet() -> Any:
+    def upcast(payload: dict[str, Any], from_version: int) -> dict[str, Any]:
+        return {"first": payload.pop("name"), "was": from_version}
+
+    yield job("triage.greet", version=3, upcast=upcast)(lambda first, was: None)
+    registry.remove("triage.greet")
+
+
+def test_an_older_payload_is_edited_as_the_code_has_it_now(operator: Client, greet: Any) -> None:
+    (pk,) = bury(1, "triage.greet", payload={"name": "Ada"}, payload_version=2)
+    page = text(operator.get(f"{ROOT}job/{pk}/payload/"))
+    assert '{\n  "first": "Ada",\n  "was": 2\n}' in unescape(page)
+    assert "of version 2. It is written as one of version 3" in page
+    compared, _written = edit(operator, pk, {"first": "Bea", "was": 2})
+    # What is compared is what lies there.
+    assert '-  "name": "Ada"' in unescape(text(compared))
+    row = Job.objects.get()
+    assert (row.payload, row.payload_version) == ({"first": "Bea", "was": 2}, 3)
+
+
+def test_an_older_payload_that_cannot_be_made_one_of_now(operator: Client, greet: Any) -> None:
+    (pk,) = bury(1, "triage.greet", payload={"nome": "Ada"})
+    page = text(operator.get(f"{ROOT}job/{pk}/payload/"))
+    assert '"nome": "Ada"' in unescape(page) and "written as one of version 3" in page
+
+
+def test_a_newer_payload_is_edited_where_it_is_known(operator: Client, greet: Any) -> None:
+    (pk,) = bury(1, "triage.greet", payload={"first": "Ada", "was": 2}, payload_version=4)
+    _compared, answer = edit(operator, pk, {"first": "Bea", "was": 2})
+    assert "edit it where newer code runs" in text(answer)
+    assert (Job.objects.get().status, Job.objects.get().payload_version) == ("dead", 4)
+
+
 def test_editing_shows_the_payload_so_it_needs_both_permissions(
     queue_db: object, charge: Any
 ) -> None:

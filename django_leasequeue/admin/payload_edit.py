@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django_leasequeue.admin.base import OperatorAdmin
 from django_leasequeue.admin.changing import held, in_one
 from django_leasequeue.admin.pages import page, url_of
-from django_leasequeue.admin.payload_forms import PayloadForm, diff, indented
+from django_leasequeue.admin.payload_forms import PayloadForm, diff, indented, presented
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.operate import requeue
 from django_leasequeue.exceptions import EnqueueError
@@ -37,9 +37,12 @@ class PayloadEdit(OperatorAdmin[Job]):
     def payload_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
         """Show the payload to edit; a valid new one with its diff; a confirmed one is written."""
         job = self._editable(request, job_id)
-        initial = {"payload": indented(job.payload), "edited": _mark(job)}
+        payload, version = presented(job)
+        initial = {"payload": indented(payload), "edited": _mark(job)}
         form = PayloadForm(request.POST or None, job=job, initial=initial)
         context: dict[str, Any] = {"job": job, "form": form, "signs": bool(get_conf().SIGNING_KEYS)}
+        if version != job.payload_version:
+            context["version"] = version
         if form.is_valid():
             new = form.cleaned_data["payload"]
             # What is written is what was compared, not what was typed after that.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +16,12 @@ from django_leasequeue.admin.display import encodable
 from django_leasequeue.admin.reason import ReasonField
 from django_leasequeue.codec import decode_payload
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.request import build_request
+from django_leasequeue.core.payloads import replacement
 from django_leasequeue.exceptions import EnqueueError, RejectedJob
 from django_leasequeue.models import Job
+from django_leasequeue.registry import registry
 
-__all__ = ["DiffLine", "PayloadForm", "diff", "indented"]
+__all__ = ["DiffLine", "PayloadForm", "diff", "indented", "presented"]
 
 #: Indents and escapes make a text larger than what is stored.
 _WRITTEN_LARGER = 12
@@ -63,12 +65,7 @@ class PayloadForm(forms.Form):
         try:
             _check(text)
             payload = decode_payload(text)
-            build_request(
-                self.job.job_type,
-                payload,
-                queue=self.job.queue_name,
-                max_attempts=self.job.max_attempts,
-            )
+            replacement(self.job, payload)
             diff(payload, payload)
         except RecursionError:
             raise ValidationError(
@@ -104,6 +101,22 @@ def _check(text: str) -> None:
 def indented(payload: Any, *, sort: bool = False) -> str:
     """Return JSON as it is edited; keys in their order unless they are to be sorted."""
     return encodable(json.dumps(payload, indent=2, ensure_ascii=False, sort_keys=sort))
+
+
+def presented(job: Job) -> tuple[Any, int]:
+    """Return the payload to begin with, and the version that it is written as.
+
+    One of an older version is as its worker would make it of it; where that fails, as it is.
+    """
+    declared = registry.get(job.job_type)
+    if declared is None or job.payload_version >= declared.version:
+        return job.payload, job.payload_version
+    try:
+        payload = declared.present(deepcopy(job.payload), job.payload_version)
+        indented(payload)
+    except Exception:  # noqa: BLE001 (the project's own function; what it expects is for who edits)
+        payload = job.payload
+    return payload, declared.version
 
 
 def diff(before: Any, after: Any) -> list[DiffLine]:

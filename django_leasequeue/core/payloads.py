@@ -11,13 +11,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django_leasequeue.codec import encode
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.dialect import dialect_for
-from django_leasequeue.core.request import build_request
+from django_leasequeue.core.request import Request, build_request
 from django_leasequeue.core.sealing import MAX_CONTEXT_BYTES, sign_request
 from django_leasequeue.exceptions import EnqueueError
 from django_leasequeue.models import Job
+from django_leasequeue.registry import registry
 from django_leasequeue.signing import verify
 
-__all__ = ["Columns", "payload_columns"]
+__all__ = ["Columns", "payload_columns", "replacement"]
 
 
 class Columns(NamedTuple):
@@ -28,6 +29,26 @@ class Columns(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<Columns{self.change}>"  # no values
+
+
+def replacement(job: Job, payload: Mapping[str, Any]) -> Request:
+    """Return what the job would be enqueued as with this payload.
+
+    That is of the version that is declared here; where none is, of the one that it had. Raises
+    EnqueueError for what could not be enqueued, and where the job's version is newer than the code.
+    """
+    request = build_request(
+        job.job_type, payload, queue=job.queue_name, max_attempts=job.max_attempts
+    )
+    if registry.get(job.job_type) is None:
+        # Whoever knows the type would take another version's payload for one of version 1.
+        return replace(request, payload_version=job.payload_version)
+    if job.payload_version > request.payload_version:
+        raise EnqueueError(
+            f"the payload of job {job.pk} is of version {job.payload_version}, and this process "
+            f"knows {request.payload_version}: edit it where newer code runs"
+        )
+    return request
 
 
 def payload_columns(
@@ -47,9 +68,7 @@ def payload_columns(
             f"the signature of job {job_id} is missing or wrong: look at the job, then let "
             "'manage.py leasequeue sign' sign it"
         )
-    request = build_request(
-        job.job_type, payload, queue=job.queue_name, max_attempts=job.max_attempts
-    )
+    request = replacement(job, payload)
     context = encode(job.context, what="context", limit=MAX_CONTEXT_BYTES)
     request = sign_request(replace(request, idempotency_key=job.idempotency_key, context=context))
     json_param = dialect_for(connection).json_param

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from django_leasequeue import Fixed, enqueue
+from django_leasequeue import Fixed, cancel, enqueue, requeue
+from django_leasequeue.exceptions import EnqueueError
 from django_leasequeue.outcomes import End
 from django_leasequeue.registry import registry
 from tests.core.arrange import claim_jobs, job, outcomes, run, write
@@ -103,3 +104,20 @@ def test_the_hook_gets_the_payload_of_its_own_version(connection, declare, finis
     finish()
     assert buried(made.id).end is End.COMPLETED
     assert seen == [{"b": 7}]
+
+
+@pytest.mark.parametrize("known", [None, 2, 3])
+def test_a_mended_payload_keeps_a_version_that_is_not_known_here(declare, known):
+    declare("t", version=3)(lambda a: None)
+    made = enqueue("t", {"a": 1}).id
+    cancel(made)
+    registry.remove("t")
+    if known is not None:
+        declare("t", version=known)(lambda a: None)
+    if known == 2:
+        with pytest.raises(EnqueueError, match="of version 3, and this process knows 2"):
+            requeue(made, payload={"a": 2})
+        assert (job(made).status, job(made).payload) == ("cancelled", {"a": 1})
+    else:
+        assert requeue(made, payload={"a": 2}) == [made]
+        assert (job(made).payload, job(made).payload_version) == ({"a": 2}, 3)
