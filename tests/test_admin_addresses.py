@@ -130,6 +130,14 @@ def test_nobody_is_sent_to_the_login_page_and_a_strange_origin_is_refused(
 # ------------------------------------------------------------------------------- GET and POST
 
 
+def test_a_field_without_a_name_is_the_id(operator: Client) -> None:
+    names = named()
+    for row in ("job/{job}/change", "queue/{queue}/change", "schedule/{schedule}/delete"):
+        names["queue"] = Queue.objects.get().pk
+        address = f"/admin/leasequeue/{row.format(**names)}/?_to_field="
+        assert operator.get(address).status_code == 200, address
+
+
 def test_no_get_changes_anything(operator: Client) -> None:
     arrange()
     before = rows()

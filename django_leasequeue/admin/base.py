@@ -74,6 +74,12 @@ class OperatorAdmin(_ModelAdmin[M]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         return super().get_queryset(request).using(get_conf().DATABASE)
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> M | None:
+        # Django looks for a field without a name where the URL's `_to_field` is empty.
+        return super().get_object(request, object_id, from_field or None)
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
