@@ -151,6 +151,7 @@ def test_no_get_changes_anything(operator: Client) -> None:
     assert rows() == before
 
 
+RULE = {"payload": "null", "every": "60", "timezone": "UTC", "catch_up": "latest"}
 ACTIONS = {
     "requeue": ("job/{job}/act/requeue/", {"claims": "1", "status": "dead"}),
     "cancel": ("job/{job}/act/cancel/", {"claims": "1", "status": "dead"}),
@@ -164,6 +165,8 @@ ACTIONS = {
     "carry on": ("bulkrun/{run}/go/", {}),
     "cancel a run": ("bulkrun/{run}/cancel/", {}),
     "payload": ("job/{job}/payload/", {"payload": '{{"new": 1}}'}),
+    "add": ("schedule/add/", {**RULE, "name": "new", "job_type": "some.type"}),
+    "edit": ("schedule/{schedule}/change/", {**RULE, "job_type": "some.type"}),
 }
 LISTED = {
     "requeue": ("job/", "requeue_jobs", "job"),
@@ -172,6 +175,7 @@ LISTED = {
     "enable": ("schedule/", "enable", "schedule"),
     "disable": ("schedule/", "disable", "running"),
     "run now": ("schedule/", "run_now", "schedule"),
+    "delete": ("schedule/", "delete_selected", "schedule"),
 }
 
 

@@ -31,6 +31,7 @@ FORM = {
     "every": "",
     "timezone": "America/New_York",
     "catch_up": "latest",
+    "reason": "tell why",
 }
 
 
@@ -219,8 +220,26 @@ def test_nothing_changes_by_get(operator):
 
 def test_deleting(operator):
     row = add_schedule("a", "some.type", every=60)
-    operator.post(f"{PAGES}{row.pk}/delete/", {"post": "yes"})
+    page = operator.post(f"{PAGES}{row.pk}/delete/", {"post": "yes"})
+    assert Schedule.objects.exists()
+    assert f'href="{PAGES}"' in text(page).partition('id="confirm"')[2]
+    assert told(answer(operator, page)) == "1 schedule was deleted."
     assert not Schedule.objects.exists()
+    assert LogEntry.objects.get().is_deletion()
+    for pk in (row.pk, "nonsense"):
+        assert operator.get(f"{PAGES}{pk}/delete/").status_code == 404
+    viewer = logged_in(user_with("view_schedule", "change_schedule"))
+    row = add_schedule("a", "some.type", every=60)
+    assert viewer.post(f"{PAGES}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+@pytest.mark.parametrize("reason", ["", "two\nlines"])
+def test_a_schedule_is_written_for_a_reason(operator, reason):
+    assert "eason" in post(operator, "add", reason=reason).partition('class="errorlist"')[2][:200]
+    row = add_schedule("a", "some.type", every=60)
+    post(operator, f"{row.pk}/change", reason=reason)
+    assert Schedule.objects.get().every == 60
+    assert not LogEntry.objects.exists()
 
 
 def test_a_payload_is_edited_by_those_who_may_see_and_sign_it(queue_db, settings):

@@ -30,6 +30,8 @@ class Question:
     items: Sequence[str] = ()
     #: What the answer carries along, besides what was selected.
     carried: Sequence[tuple[str, object]] = ()
+    #: Where to go instead; "": where it was asked.
+    back: str = ""
 
 
 def answer_of(request: HttpRequest) -> Any:

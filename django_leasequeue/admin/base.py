@@ -98,8 +98,10 @@ class OperatorAdmin(_ModelAdmin[M]):
         codename = get_permission_codename(action, model._meta)
         return request.user.has_perm(f"{model._meta.app_label}.{codename}")
 
-    def log(self, request: HttpRequest, changed: Iterable[Model], message: str) -> None:
+    def log(
+        self, request: HttpRequest, changed: Iterable[Model], message: str, flag: int = CHANGE
+    ) -> None:
         """Leave one LogEntry per changed object, all in one statement."""
         if rows := list(changed):
             user = cast("int | str | UUID", request.user.pk)
-            LogEntry.objects.log_actions(user, rows, CHANGE, message)
+            LogEntry.objects.log_actions(user, rows, flag, message)

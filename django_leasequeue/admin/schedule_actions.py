@@ -1,4 +1,4 @@
-"""What an operator does to selected schedules: enable, disable, run now, each for a reason."""
+"""What an operator does to schedules: enable, disable, run now, delete, each for a reason."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
+from django.contrib.admin.models import CHANGE, DELETION
 from django.core.validators import RegexValidator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -27,7 +28,7 @@ from django_leasequeue.models import Schedule
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise
 
-__all__ = ["DISABLE", "ENABLE", "RUN", "ScheduleAction", "act_on"]
+__all__ = ["DELETE", "DISABLE", "ENABLE", "RUN", "ScheduleAction", "act_on"]
 
 #: Schedules of one action; a form has room for them.
 _MOST = 500
@@ -51,6 +52,7 @@ class ScheduleAction:
     #: With a place for how many.
     done: _StrOrPromise
     change: Callable[[str, str], str | None]
+    flag: int = CHANGE
 
 
 def act_on(
@@ -58,18 +60,22 @@ def act_on(
     request: HttpRequest,
     selected: QuerySet[Schedule],
     action: ScheduleAction,
+    back: str = "",
 ) -> HttpResponse:
-    """Ask why, naming the schedules; once answered, change those that were named."""
+    """Ask why, naming the schedules; once answered, change those that were named.
+
+    `back` is where that leads, if not to where it was asked.
+    """
     form = _Form(answer_of(request), initial={"token": secrets.token_hex(16)})
     found = list(selected.order_by("name")[: _MOST + 1])
     rows = found[:_MOST]
     if form.is_valid():
         _change(page, request, rows, action, form.cleaned_data)
-        return HttpResponseRedirect(request.get_full_path())
+        return HttpResponseRedirect(back or request.get_full_path())
     said = [gettext("It is for these schedules.")]
     if len(found) > _MOST:
         said.append(gettext("%d is the most at once: these are the first by name.") % _MOST)
-    question = Question(action.title, action.verb, said, [row.name for row in rows])
+    question = Question(action.title, action.verb, said, [row.name for row in rows], back=back)
     return ask(page, request, question, form, [row.pk for row in rows])
 
 
@@ -86,7 +92,7 @@ def _change(
         def work(row: Schedule = row) -> str | None:
             left = action.change(row.name, data["token"])
             if left is None:
-                page.log(request, [row], f"{action.logged}: {data['reason']}")
+                page.log(request, [row], f"{action.logged}: {data['reason']}", action.flag)
             return left
 
         try:
@@ -116,6 +122,11 @@ def _run(name: str, token: str) -> str | None:
     return None if job.created else gettext("job %d is there already") % job.pk
 
 
+def _delete(name: str, _token: str) -> str | None:
+    rows = Schedule.objects.using(get_conf().DATABASE).filter(name=name)
+    return None if rows.delete()[0] else ""
+
+
 ENABLE = ScheduleAction(
     _("Enable schedules"),
     _("Enable"),
@@ -136,4 +147,12 @@ RUN = ScheduleAction(
     "Run now",
     ngettext_lazy("%d job was enqueued.", "%d jobs were enqueued."),
     _run,
+)
+DELETE = ScheduleAction(
+    _("Delete schedules"),
+    _("Delete"),
+    "Deleted",
+    ngettext_lazy("%d schedule was deleted.", "%d schedules were deleted."),
+    _delete,
+    DELETION,
 )

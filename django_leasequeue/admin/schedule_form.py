@@ -8,6 +8,7 @@ from django import forms
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+from django_leasequeue.admin.reason import ReasonField
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core.schedule_columns import checked_schedule
 from django_leasequeue.exceptions import ScheduleError
@@ -37,6 +38,7 @@ class ScheduleForm(_ModelForm):
     every = forms.FloatField(required=False, help_text=_("Seconds, instead of cron."))
     timezone = forms.CharField()
     catch_up = forms.ChoiceField(choices=[(word, word) for word in CATCH_UPS])
+    reason = ReasonField()
 
     class Meta:
         model = Schedule

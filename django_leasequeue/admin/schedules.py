@@ -7,10 +7,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -18,7 +19,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_leasequeue.admin import display
 from django_leasequeue.admin.base import OperatorAdmin
-from django_leasequeue.admin.schedule_actions import DISABLE, ENABLE, RUN, act_on
+from django_leasequeue.admin.pages import url_of
+from django_leasequeue.admin.schedule_actions import DELETE, DISABLE, ENABLE, RUN, act_on
 from django_leasequeue.admin.schedule_form import ScheduleForm
 from django_leasequeue.conf import get_conf
 from django_leasequeue.core import schedules
@@ -51,7 +53,8 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
     search_fields = ("name", "job_type")
     ordering = ("name",)
     form = ScheduleForm
-    actions = ("enable", "disable", "run_now")
+    #: The last takes the place of Django's own, which does not ask why.
+    actions = ("enable", "disable", "run_now", "delete_selected")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.may(request, "add", Schedule) and _may_sign(request)
@@ -68,10 +71,10 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
 
     def get_fields(self, request: HttpRequest, obj: Schedule | None = None) -> list[Any]:
         if obj is None:
-            return ["name", "job_type", *_EDITED]
-        edited = list(_EDITED)
+            return ["name", "job_type", *_EDITED, "reason"]
+        edited = [*_EDITED, "reason"]
         if not self.has_change_permission(request, obj):
-            edited[0] = "payload_text"
+            edited = ["payload_text", *_EDITED[1:]]
         return ["name", "job_type", *edited, "enabled", "preview", "last", "declared_in_code"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> list[str]:
@@ -96,9 +99,7 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
             return super().changeform_view(request, object_id, form_url, extra_context)
         except ScheduleError as error:
             self.message_user(request, str(error), messages.ERROR)
-            return HttpResponseRedirect(
-                reverse(f"{self.admin_site.name}:leasequeue_schedule_changelist")
-            )
+            return HttpResponseRedirect(url_of(self, "schedule_changelist"))
 
     def save_model(
         self, request: HttpRequest, obj: Schedule, form: ModelForm[Schedule], change: bool
@@ -116,6 +117,25 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
         ticks = ", ".join(map(_in_zone, schedules.next_ticks(saved, using=using)))
         self.message_user(request, gettext("Next ticks: %s.") % ticks, messages.INFO)
 
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
+        """Return what was changed, and why, as the log keeps it."""
+        changed = ", ".join(name for name in form.changed_data if name != "reason")
+        return f"{'Added' if add else f'Changed {changed}'}: {form.cleaned_data['reason']}"
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Delete one schedule, after the question that the list asks."""
+        row = self.get_object(request, unquote(object_id))
+        if not self.has_delete_permission(request, row):
+            raise PermissionDenied
+        if row is None:
+            raise Http404(gettext("There is no such schedule."))
+        one = self.get_queryset(request).filter(pk=row.pk)
+        return act_on(self, request, one, DELETE, url_of(self, "schedule_changelist"))
+
     @admin.action(permissions=["change"], description=_("Enable selected schedules"))
     def enable(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponse:
         """Let the selected schedules tick again, after a question."""
@@ -130,6 +150,11 @@ class ScheduleAdmin(OperatorAdmin[Schedule]):
     def run_now(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponse:
         """Enqueue the job of each selected schedule, besides its ticks, after a question."""
         return act_on(self, request, queryset, RUN)
+
+    @admin.action(permissions=["delete"], description=_("Delete selected schedules"))
+    def delete_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponse:
+        """Delete the selected schedules, after a question; what they have enqueued stays."""
+        return act_on(self, request, queryset, DELETE)
 
     @admin.display(description=_("ticks"))
     def rule(self, schedule: Schedule) -> str:
