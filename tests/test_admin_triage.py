@@ -659,7 +659,10 @@ def test_notes_and_snooze(operator: Client) -> None:
     assert "mail.send" not in page and "1 group is snoozed" in page
     page = text(operator.get(f"{DEAD}?snoozed=1"))
     assert "mail.send" in page and "snoozed until" in page
-    assert "Snoozed until" in text(operator.get(f"{DEAD}group/{query}"))
+    page = text(operator.get(f"{DEAD}group/{query}"))
+    assert "Snoozed until" in page
+    assert "root: Snoozed for 2 hours: fix tonight" in page
+    assert "root: Note: see &lt;b&gt;runbook" in page
     DeadGroup.objects.update(snoozed_until="2021-01-01 00:00:00+00:00")
     assert "mail.send" in text(operator.get(DEAD))
     operator.post(f"{DEAD}group/snooze/{query}", {"hours": "0", "reason": "now"})

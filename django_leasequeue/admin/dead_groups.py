@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.models import LogEntry
+from django.contrib.admin.options import get_content_type_for_model
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db import connections
@@ -33,6 +36,7 @@ __all__ = ["DeadGroupAdmin"]
 
 _GROUPS_A_PAGE = 50
 _JOBS_A_PAGE = 100
+_MOST_ENTRIES = 20
 
 
 @admin.register(DeadGroup)
@@ -112,6 +116,7 @@ class DeadGroupAdmin(BulkStart):
             "wanted": wanted,
             "query": query_of(wanted),
             "chart": _chart(group),
+            "entries": _entries(group),
             "note_form": NoteForm(initial={"note": group.note}),
             "snooze_form": SnoozeForm(initial={"hours": 24}),
             **self._permissions(request),
@@ -177,6 +182,15 @@ class DeadGroupAdmin(BulkStart):
             "last": ago(group.last_seen, look.now),
             "snoozed_until": moment(group.snoozed_until) if group.snoozed_until else "",
         }
+
+
+def _entries(group: Group) -> Sequence[LogEntry]:
+    """Return who has snoozed a group, and why, and its notes: the last of these, newest first."""
+    if group.noted_in is None:
+        return []
+    kind = get_content_type_for_model(DeadGroup)
+    entries = LogEntry.objects.filter(content_type=kind, object_id=str(group.noted_in))
+    return list(entries.select_related("user").order_by("-pk")[:_MOST_ENTRIES])
 
 
 def _first(group: Group, look: Look) -> str:

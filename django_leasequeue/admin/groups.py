@@ -69,6 +69,8 @@ class Group:
     frame: str = ""
     note: str = ""
     snoozed_until: datetime | None = None
+    #: The id of the row that holds these two.
+    noted_in: int | None = None
 
     @property
     def count(self) -> int:
@@ -153,7 +155,7 @@ def describe(groups: Iterable[Group], using: str) -> None:
         group.error = errors.get(group.letters[0].id, "")
         group.frame = frames.get(group.letters[0].id, "")
         if row := noted.get(group.fingerprint):
-            group.note, group.snoozed_until = row.note, row.snoozed_until
+            group.note, group.snoozed_until, group.noted_in = row.note, row.snoozed_until, row.pk
 
 
 def _last_frames(ids: Sequence[int], using: str) -> dict[int, str]:
