@@ -210,6 +210,16 @@ def test_a_viewer_sees_no_sensitive_field_and_changes_nothing(queue_db):
     assert not Job.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "lookup", ["payload__card__startswith=4", "payload__icontains=4", "every=nan", "key=k"]
+)
+def test_what_is_masked_is_not_to_be_guessed(queue_db, lookup):
+    add_schedule("monthly", "some.type", {"card": "4111"}, every=60)
+    viewer = logged_in(user_with("view_schedule"))
+    assert viewer.get(f"{PAGES}?{lookup}").status_code == 400
+    assert "monthly" in text(viewer.get(f"{PAGES}?enabled__exact=1&q=month"))
+
+
 def test_nothing_changes_by_get(operator):
     row = add_schedule("a", "some.type", every=60)
     for action in ("enable", "disable", "run_now"):
