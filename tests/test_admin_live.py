@@ -195,6 +195,9 @@ def test_pause_and_resume_with_a_reason(operator: Client) -> None:
     assert messages() == [("mail", "Paused: SMTP is down"), ("mail", "Resumed: fixed")]
     history = text(operator, f"{QUEUES}{queue.pk}/history/")
     assert "SMTP is down" in history
+    enqueue("demo.work", queue="never-paused")
+    linked = re.findall(rf'href="({QUEUES}[^"]*history/)"', text(operator, QUEUES))
+    assert linked == [f"{QUEUES}{queue.pk}/history/"]
     for name in ("", "a" * 65, "\0"):
         assert post(operator, pausing, queue=name, reason="x") == "No queue can have that name."
 
@@ -257,7 +260,8 @@ def test_drain_from_afar(operator: Client, connection: BaseDatabaseWrapper) -> N
     assert post(operator, url, name=worker.name, reason="deploy") == other
     assert Worker.objects.get().drain_requested_at is not None
     assert messages() == [(worker.name, "Drained: deploy")]
-    assert row_of(text(operator, WORKERS), worker.name)[1] == "draining"
+    assert row_of(text(operator, WORKERS), worker.name)[1].startswith("draining")
+    assert f'href="{WORKERS}{worker.pk}/history/"' in text(operator, WORKERS)
     assert operator.post(f"{WORKERS}{worker.pk + 1}/drain/").status_code == 404
 
 

@@ -45,6 +45,8 @@ class Attendant:
     #: It was not seen for so long that it may be gone.
     late: bool
     drain_url: str
+    #: Where it is said who drains it, and why; "" for one that nobody does.
+    past_url: str
 
 
 def attending(workers: Sequence[Worker], site: str, now: datetime) -> tuple[list[Attendant], bool]:
@@ -66,6 +68,7 @@ def _attendant(row: Worker, site: str, now: datetime) -> Attendant:
         state=_state(row, late=late),
         late=late,
         drain_url="" if row.drain_requested_at else address(site, "worker_drain", row.pk),
+        past_url=address(site, "worker_history", row.pk) if row.drain_requested_at else "",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -116,8 +117,11 @@ class QueueAdmin(OperatorAdmin[Queue]):
 
     def _shown(self, request: HttpRequest) -> dict[str, Any]:
         after = request.GET.get("after", "")[:_LONGEST].replace("\0", "")
+        standing = read_standing(get_conf().DATABASE, self.admin_site.name, after=after)
+        pasts = self._pasts(request, [line.name for line in standing.lines])
         return {
-            "standing": read_standing(get_conf().DATABASE, self.admin_site.name, after=after),
+            "standing": standing,
+            "lines": [(line, pasts.get(line.name, "")) for line in standing.lines],
             "titles": titles(),
             "may_pause": self.has_pause_permission(request),
             "pause_url": url_of(self, "queue_pause"),
@@ -125,6 +129,11 @@ class QueueAdmin(OperatorAdmin[Queue]):
             "live_url": url_of(self, "queue_live"),
             "after": after,
         }
+
+    def _pasts(self, request: HttpRequest, names: Sequence[str]) -> dict[str, str]:
+        """Return where the histories are of those queues that were ever paused."""
+        rows = self.get_queryset(request).filter(name__in=names).values_list("name", "pk")
+        return {name: url_of(self, "queue_history", pk) for name, pk in rows}
 
     @admin.display(description=_("runs"), boolean=True)
     def running(self, queue: Queue) -> bool:
