@@ -24,6 +24,7 @@ from django_leasequeue.core.transaction import ask, repeat, tagged
 from django_leasequeue.exceptions import ScheduleError
 from django_leasequeue.grid import Rule
 from django_leasequeue.models import Job, Schedule
+from django_leasequeue.registry import registry
 
 __all__ = [
     "add_schedule",
@@ -112,8 +113,12 @@ def edit_schedule(name: str, *, using: str | None = None, **changes: Any) -> Sch
             if changes.get(one):
                 given[other] = None
         values = checked_schedule({**given, **changes})
-        if (values["job_type"], values["payload"]) == (schedule.job_type, schedule.payload):
-            del values["payload_version"]  # an old payload stays one, to be upcast
+        same_type = values["job_type"] == schedule.job_type
+        undeclared = registry.get(schedule.job_type) is None
+        if same_type and (undeclared or values["payload"] == schedule.payload):
+            # An old payload stays one, to be upcast; and of a type that is not declared here
+            # nobody knows another version than the row's.
+            del values["payload_version"]
         if schedule.enabled:
             values["next_tick"] = _following(connection, schedule, _rule(values))
         _update(connection, schedule, values)

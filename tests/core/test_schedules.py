@@ -141,6 +141,15 @@ def test_an_edit_of_something_else_leaves_the_payload_s_version(clock, declare):
     assert row().payload_version == 3
 
 
+def test_editing_where_the_type_is_not_declared_keeps_the_version():
+    add_schedule("a", "declared.elsewhere", {"a": 1}, every=60)
+    Schedule.objects.update(payload_version=3)
+    edit_schedule("a", payload={"a": 2})
+    assert (row().payload, row().payload_version) == ({"a": 2}, 3)
+    edit_schedule("a", job_type="declared.elsewhere.too")
+    assert row().payload_version == 1
+
+
 def test_an_edit_of_a_disabled_schedule_leaves_it_disabled(clock):
     add_schedule("a", "some.type", every=60, enabled=False)
     edit_schedule("a", every=30)
