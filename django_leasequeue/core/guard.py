@@ -20,7 +20,7 @@ from django_leasequeue.exceptions import JobError
 
 __all__ = ["guarded"]
 
-_OWN = "/* leasequeue:"  # the core handles its statements' errors itself
+_OWN = "/* leasequeue:"
 #: Statements that begin so end no transaction (MySQL manual, "Statements That Cause an Implicit
 #: Commit"), unless they fail, which is seen. Whatever else there is may.
 _HARMLESS = re.compile(
@@ -50,7 +50,8 @@ def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
         try:
             return execute(sql, params, many, context)
         except DatabaseError as error:
-            if not sql.startswith(_OWN):
+            # The core handles its statements' errors itself, but for those that end it all.
+            if not sql.startswith(_OWN) or trouble(connection, error) is not None:
                 # What Django does for the ORM's own writes; an inner atomic() with a savepoint
                 # takes it back when it rolls back.
                 connection.needs_rollback = True

@@ -7,6 +7,10 @@ from contextlib import nullcontext, suppress
 import pytest
 from django.db import DatabaseError, connections, transaction
 
+from django_leasequeue import enqueue
+from django_leasequeue.core.insert import insert_one
+from django_leasequeue.core.request import build_request
+from django_leasequeue.core.sealing import seal
 from django_leasequeue.core.settle import Ending, settle
 from tests.core.arrange import job, outcomes, run, running
 from tests.core.reports import make_report, reports
@@ -168,3 +172,37 @@ def test_a_real_deadlock_that_is_swallowed(connection, session, declare, attempt
     assert not outcome.settled
     assert settle(connection, [Ending(held.lease, outcome)])[0].status == "ready"
     assert reports() == ["first", "second"]
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_deadlock_of_an_enqueue_that_is_swallowed(connection, session, declare, attempt, atomic):
+    """The queue's own statements end the transaction as any other does."""
+    first = make_report("first")
+    change = "UPDATE generated_reports SET tenant_id = %s WHERE id = %s"
+    rival, rivals, errors = session(), [], []
+    if connection.vendor == "postgresql":
+        run(rival, "SET deadlock_timeout = '20s'")
+    rival.set_autocommit(False)
+    insert_one(rival, seal(build_request("arranged", {"n": 9}, key="wanted")))
+
+    def work(context):
+        make_report("k")
+        run(default(), change, ["handler", first.id])
+        for n in range(40):  # InnoDB's victim is whoever has written less
+            insert_one(rival, seal(build_request("arranged", {"n": n})))
+        rivals.append(Rival(lambda: run(rival, change, ["rival", first.id])))
+        try:
+            enqueue("arranged", {"n": 1}, key="wanted")
+        except DatabaseError as error:
+            errors.append(error)
+
+    handle(declare, work, atomic=atomic)
+    (held,) = running(connection)
+    outcome = attempt(held)
+    rivals[0].result()
+    rival.rollback()
+    assert len(errors) == 1
+    assert not outcome.settled
+    assert settle(connection, [Ending(held.lease, outcome)])[0].status == "ready"
+    assert reports() == ["first"]
