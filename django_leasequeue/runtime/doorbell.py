@@ -19,7 +19,7 @@ from django_leasequeue.runtime.clock import ticks
 
 __all__ = ["Doorbell", "doorbell_for"]
 
-#: After having been woken for nothing a worker hears nothing for so long: others were faster.
+#: After having heard of a job in vain a worker hears nothing for so long: others were faster.
 _DEAF_SECONDS = 0.05
 
 
@@ -51,28 +51,39 @@ class Doorbell:
 
     def fileno(self, connection: BaseDatabaseWrapper) -> int | None:
         """Return what to wait for beside everything else; None if nothing."""
-        return None if ticks() < self._deaf_until else self._source.fileno(connection)
+        return None if self.deaf_seconds() else self._source.fileno(connection)
+
+    def deaf_seconds(self) -> float:
+        """Return for how long it hears nothing yet; 0 if it does."""
+        return max(0.0, self._deaf_until - ticks())
 
     def rings(self, connection: BaseDatabaseWrapper) -> bool:
         """Tell whether it has rung for this worker; what concerns other queues is forgotten."""
-        if ticks() < self._deaf_until:
+        if self.deaf_seconds():
             return False
-        heard = self._source.read(connection)
-        if ALL_QUEUES in self._queues:
-            self._rung = bool(heard)
-        else:
-            self._rung = not self._queues.isdisjoint(heard) or ANY_QUEUE in heard
+        self._rung = self._concerns(self._source.read(connection))
         return self._rung
 
-    def before_look(self, connection: BaseDatabaseWrapper) -> None:
-        """Forget what has come so far: the look that follows sees those jobs."""
-        self._source.read(connection)
+    def before_look(self, connection: BaseDatabaseWrapper) -> bool:
+        """Take what has come so far; tell whether only a look everywhere is sure to see those jobs.
+
+        After a ring the look that follows is one.
+        """
+        heard = self._concerns(self._source.read(connection))
+        fresh = heard and not self._rung
+        self._rung = self._rung or heard
+        return fresh
 
     def after_look(self, *, found: bool) -> None:
         """Note what the look came to."""
         if self._rung and not found:
             self._deaf_until = ticks() + _DEAF_SECONDS
         self._rung = False
+
+    def _concerns(self, heard: set[str]) -> bool:
+        if ALL_QUEUES in self._queues:
+            return bool(heard)
+        return not self._queues.isdisjoint(heard) or ANY_QUEUE in heard
 
     def close(self) -> None:
         """Hear nothing any more."""

@@ -275,6 +275,10 @@ class Worker:
         if self.bell is None or not self._listening:
             self.crew.wait(self.wakeup, seconds)
             return
+        deaf = self.bell.deaf_seconds()
+        if deaf:  # what comes meanwhile is for the next look
+            self.crew.wait(self.wakeup, min(seconds, deaf))
+            return
         until = ticks() + seconds
         while self.crew.wait(self.wakeup, until - ticks(), self.bell.fileno(self.connection)):
             if self.bell.rings(self.connection):
@@ -374,8 +378,7 @@ class Worker:
     def _take_now(self, room: Capacity) -> float | None:
         """Claim for those who have nothing to run; return what `turn` returns."""
         self._took_at = ticks()
-        if self.bell is not None:
-            self.bell.before_look(self.connection)
+        heard = self.bell is not None and self.bell.before_look(self.connection)
         skipped = self._buried  # hooks and handlers take turns where both wait
         burial = None if skipped else self.burials.take(self.connection)
         self._buried = burial is not None
@@ -396,6 +399,9 @@ class Worker:
             charges = self._take(room)
             if not charges:
                 return 0 if pulled else None
+        if not charges and heard:
+            self.intake.forget()  # as in `_wait`
+            charges = self._take(room)
         if self.bell is not None:
             self.bell.after_look(found=bool(charges))
         if not charges:

@@ -58,10 +58,23 @@ def test_for_whom_it_rings(clock, source, queues, heard, rings):
 def test_what_came_before_the_look_does_not_ring_after_it(clock, source):
     bell = Doorbell(source, ("*",), listens=False)
     source.heard = {"mail"}
-    bell.before_look(SESSION)
+    assert bell.before_look(SESSION)  # the lanes known may not be all
+    assert not bell.before_look(SESSION)
     bell.after_look(found=False)
+    clock[0] += 0.06
     assert bell.fileno(SESSION) == 7
     assert not bell.rings(SESSION)
+
+
+def test_a_look_after_a_ring_is_one_everywhere(clock, source):
+    bell = Doorbell(source, ("mail",), listens=False)
+    source.heard = {"mail"}
+    assert bell.rings(SESSION)
+    source.heard = {"mail"}
+    assert not bell.before_look(SESSION)
+    bell.after_look(found=True)
+    source.heard = {"other"}
+    assert not bell.before_look(SESSION)
 
 
 def test_it_is_deaf_for_a_while_after_a_vain_ring_alone(clock, source):
@@ -72,6 +85,7 @@ def test_it_is_deaf_for_a_while_after_a_vain_ring_alone(clock, source):
         bell.before_look(SESSION)
         bell.after_look(found=found)
         assert (bell.fileno(SESSION) is None) is not found
+        assert bell.deaf_seconds() == pytest.approx(0 if found else 0.05)
     source.heard = {"mail"}
     assert not bell.rings(SESSION)
     clock[0] += 0.06
