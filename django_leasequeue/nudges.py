@@ -90,7 +90,7 @@ class NudgeSocket:
         try:
             self._socket.setblocking(False)
             self._socket.bind(str(self._path))
-            self._path.chmod(_SOCKET_MODE)
+            _open_to_all(self._path)
         except BaseException:
             self.close()
             raise
@@ -112,3 +112,13 @@ class NudgeSocket:
         self._socket.close()
         with contextlib.suppress(OSError):
             self._path.unlink()
+
+
+def _open_to_all(path: Path) -> None:
+    """Let everybody write to the socket; follow no link that the folder's owner has put there."""
+    try:
+        path.chmod(_SOCKET_MODE, follow_symlinks=False)
+    except NotImplementedError as error:
+        raise OSError(
+            f"{path} is a link, or its mode cannot be set without following it"
+        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import stat
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,20 @@ def test_folders(settings):
     assert mine != folder_for("other", "")
     settings.SECRET_KEY = "another"
     assert mine != folder_for("jobs", "")
+
+
+def test_a_socket_that_was_replaced_is_not_followed(folder, tmp_path, monkeypatch):
+    """Whoever owns the folder may put a link in its place, before its mode is set."""
+    secret = tmp_path / "secret"
+    secret.touch(0o600)
+
+    class Replaced(socket.socket):
+        def bind(self, address):
+            super().bind(address)
+            Path(address).unlink()
+            Path(address).symlink_to(secret)
+
+    monkeypatch.setattr(socket, "socket", Replaced)
+    with pytest.raises(OSError, match=r"link|supported"):
+        NudgeSocket(folder)
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
