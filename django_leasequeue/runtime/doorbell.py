@@ -21,6 +21,8 @@ __all__ = ["Doorbell", "doorbell_for"]
 
 #: After having heard of a job in vain a worker hears nothing for so long: others were faster.
 _DEAF_SECONDS = 0.05
+#: Or for so many times as long as that look took: there may be thousands of queues.
+_COST = 3.0
 
 
 class Source(Protocol):
@@ -46,7 +48,7 @@ class Doorbell:
         self.listens = listens
         self._source = source
         self._queues = frozenset(queues)
-        self._deaf_until = 0.0
+        self._deaf_until = self._looked_at = 0.0
         self._rung = False
 
     def fileno(self, connection: BaseDatabaseWrapper) -> int | None:
@@ -69,6 +71,7 @@ class Doorbell:
 
         After a ring the look that follows is one.
         """
+        self._looked_at = ticks()
         heard = self._concerns(self._source.read(connection))
         fresh = heard and not self._rung
         self._rung = self._rung or heard
@@ -77,7 +80,8 @@ class Doorbell:
     def after_look(self, *, found: bool) -> None:
         """Note what the look came to."""
         if self._rung and not found:
-            self._deaf_until = ticks() + _DEAF_SECONDS
+            now = ticks()
+            self._deaf_until = now + max(_DEAF_SECONDS, _COST * (now - self._looked_at))
         self._rung = False
 
     def _concerns(self, heard: set[str]) -> bool:

@@ -141,6 +141,37 @@ def test_ddl_that_does_not_commit_is_welcome(connection, declare, attempt):
     assert reports() == ["k"]
 
 
+@pytest.mark.only_on("mariadb", "mysql")
+def test_a_statement_in_bytes(connection, declare, attempt):
+    def work(context):
+        run(default(), b"SELECT 1")
+        make_report("k")
+
+    handle(declare, work, atomic=False)
+    (held,) = running(connection)
+    assert attempt(held).settled
+    assert reports() == ["k"]
+
+
+@pytest.mark.only_on("postgres")
+def test_a_composed_statement_that_fails(connection, declare, attempt):
+    """The block gets the database's own error."""
+    errors = []
+
+    def work(context):
+        from psycopg import sql
+
+        try:
+            run(default(), sql.SQL("SELECT {}").format(sql.Identifier("no_such_column")))
+        except DatabaseError as error:
+            errors.append(error)
+
+    handle(declare, work, atomic=False)
+    (held,) = running(connection)
+    assert not attempt(held).settled
+    assert len(errors) == 1
+
+
 @pytest.mark.only_on("mariadb", "mysql", "postgres")
 @pytest.mark.parametrize("atomic", [False, True])
 def test_a_real_deadlock_that_is_swallowed(connection, session, declare, attempt, atomic):

@@ -93,3 +93,13 @@ def test_it_is_deaf_for_a_while_after_a_vain_ring_alone(clock, source):
     assert bell.rings(SESSION)  # it was not forgotten meanwhile
     bell.close()
     assert source.closed
+
+
+def test_after_a_long_look_in_vain_it_is_deaf_for_longer(clock, source):
+    bell = Doorbell(source, ("*",), listens=False)
+    source.heard = {"mail"}
+    assert bell.rings(SESSION)
+    bell.before_look(SESSION)
+    clock[0] += 0.2
+    bell.after_look(found=False)
+    assert bell.deaf_seconds() == pytest.approx(0.6)
