@@ -42,16 +42,16 @@ def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
     marked: list[bool] = []
 
     def watch(
-        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
+        execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
-        if silent_ends and not marked and not (sql.startswith(_OWN) or _HARMLESS.match(sql)):
+        if silent_ends and not marked and not _is_harmless(sql):
             marked.append(True)
             _execute(connection, "SAVEPOINT leasequeue_guard")
         try:
             return execute(sql, params, many, context)
         except DatabaseError as error:
             # The core handles its statements' errors itself, but for those that end it all.
-            if not sql.startswith(_OWN) or trouble(connection, error) is not None:
+            if not _is_own(sql) or trouble(connection, error) is not None:
                 # What Django does for the ORM's own writes; an inner atomic() with a savepoint
                 # takes it back when it rolls back.
                 connection.needs_rollback = True
@@ -69,6 +69,15 @@ def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
 
     with connection.execute_wrapper(watch):
         yield check
+
+
+def _is_own(sql: Any) -> bool:
+    # The drivers take bytes, and psycopg's composed statements, too.
+    return isinstance(sql, str) and sql.startswith(_OWN)
+
+
+def _is_harmless(sql: Any) -> bool:
+    return _is_own(sql) or (isinstance(sql, str) and _HARMLESS.match(sql) is not None)
 
 
 def _release(connection: BaseDatabaseWrapper) -> None:
