@@ -2,7 +2,8 @@
 
 On MySQL and MariaDB a swallowed deadlock has rolled everything back, a swallowed lock wait half of
 it, and DDL has committed; the next COMMIT "succeeds" all the same. A savepoint tells: it is gone
-with its transaction. It is set before the first statement that may be one of those.
+with its transaction. It is set before the first statement that may be one of those, and before the
+first savepoint of the block: one that is set later goes when that one does.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ __all__ = ["guarded"]
 
 _OWN = "/* leasequeue:"
 #: Statements that begin so end no transaction (MySQL manual, "Statements That Cause an Implicit
-#: Commit"), unless they fail, which is seen. Whatever else there is may.
+#: Commit"), unless they fail, which is seen. Whatever else there is may, but for SAVEPOINT.
 _HARMLESS = re.compile(
-    r"\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH|SAVEPOINT|RELEASE SAVEPOINT"
+    r"\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH|RELEASE SAVEPOINT"
     r"|ROLLBACK TO SAVEPOINT)\b[^;]*;?\s*\Z",
     re.IGNORECASE,
 )

@@ -142,6 +142,45 @@ def test_ddl_that_does_not_commit_is_welcome(connection, declare, attempt):
 
 
 @pytest.mark.only_on("mariadb", "mysql")
+@pytest.mark.parametrize("rolled_back", [True, False])
+def test_a_savepoint_around_a_harmless_statement(connection, declare, attempt, rolled_back):
+    """That nobody knows to be harmless: rolling back to it takes the guard's own with it."""
+
+    def work(context):
+        make_report("k")
+        with suppress(ZeroDivisionError), transaction.atomic():
+            run(default(), "SET @leasequeue_test = 1")
+            if rolled_back:
+                raise ZeroDivisionError
+        run(default(), "SET @leasequeue_test = 2")
+
+    handle(declare, work, atomic=False)
+    (held,) = running(connection)
+    assert attempt(held).settled
+    assert reports() == ["k"]
+
+
+@pytest.mark.only_on("mariadb", "mysql")
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_commit_by_hand_beside_a_savepoint(connection, declare, attempt, inside):
+    def work(context):
+        make_report("before")
+        with suppress(ZeroDivisionError), transaction.atomic():
+            run(default(), "SET @leasequeue_test = 1")
+            if inside:
+                run(default(), "COMMIT")
+            raise ZeroDivisionError
+        run(default(), "COMMIT")
+        make_report("after")
+
+    handle(declare, work, atomic=False)
+    (held,) = running(connection)
+    assert not attempt(held).settled
+    assert job(held.job_id).status == "reserved"
+    assert reports() == ["before"]
+
+
+@pytest.mark.only_on("mariadb", "mysql")
 def test_a_statement_in_bytes(connection, declare, attempt):
     def work(context):
         run(default(), b"SELECT 1")

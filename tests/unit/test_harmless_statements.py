@@ -1,4 +1,4 @@
-"""Which statements may end a transaction without a word: all but those known not to."""
+"""Which statements may end a transaction without a word, or the guard: all but those known."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HARMLESS = [
     "DELETE FROM t",
     "REPLACE INTO t VALUES (1)",
     "WITH a AS (SELECT 1) SELECT * FROM a",
-    "SAVEPOINT `s1_x1`",
     "RELEASE SAVEPOINT `s1_x1`",
     "ROLLBACK TO SAVEPOINT `s1_x1`",
 ]
 DOUBTFUL = [
+    "SAVEPOINT `s1_x1`",
     "COMMIT",
     "ROLLBACK",
     "BEGIN",
