@@ -14,6 +14,7 @@ from django.utils import translation
 
 from django_leasequeue import add_schedule, enqueue
 from django_leasequeue.models import BulkRun
+from django_leasequeue.registry import registry
 from tests.admin_pages import FINGERPRINT, addresses, arrange
 from tests.page_words import words_of
 from tests.test_catalogues import compiled
@@ -122,7 +123,12 @@ def pages(client: Client, **headers: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.usefixtures("_marked")
 def test_whatever_a_page_says_is_marked_for_translation(operator):
-    found = {(text, name) for name, html in pages(operator) for text in unmarked(name, html)}
+    found = {
+        (text, name)
+        for name, html in pages(operator)
+        for text in unmarked(name, html)
+        if registry.get(text) is None  # names of job types, in a filter
+    }
     assert sorted(found) == []
 
 
@@ -134,6 +140,8 @@ def test_no_page_says_anything_in_english_to_a_german(operator):
     for name, html in pages(operator, HTTP_ACCEPT_LANGUAGE="de"):
         assert name == "outage" or '<html lang="de"' in html or "<html" not in html
         for text in words_of(html):
+            if registry.get(text) is not None:
+                continue
             # A random key may have "be" in it, between two digits.
             words = set(re.findall(r"[^\W\d_]+", _KEPT.sub("", text).lower()))
             if text.lower().rstrip(":") in own - {"none"} or words & _ENGLISH:

@@ -7,6 +7,7 @@ has too many, and for all others, the last to die are looked through.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -68,12 +69,13 @@ class Found(NamedTuple):
     left_out: int
 
 
-class _Stretch(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Stretch:
     """A part of an index: what has it, and in which order the newest come first."""
 
     over: str
     where: str
-    params: Sequence[Any]
+    params: Sequence[Any] = field(repr=False)
     order: str
 
 
@@ -152,7 +154,7 @@ def _by_death(
         return stretches, True
     ends = _ends(connection, dialect, stretches)
     bounded = [
-        one if end is None else one._replace(where=f"{one.where} AND {column} >= %s", params=[end])
+        one if end is None else replace(one, where=f"{one.where} AND {column} >= %s", params=[end])
         for one, column, end in zip(stretches, _PLACES, ends, strict=True)
     ]
     return bounded, not any(end is not None for end in ends)
