@@ -482,6 +482,8 @@ class Worker:
     def _wind_down(self) -> float | None:
         """Let running handlers finish; return None when nothing is left, or no time."""
         self.crew.stop()
+        self._look_after_crew()  # what solo had waiting has ended with that
+        self._settle()
         if self._may_leave():
             return None
         return _LOOK_SECONDS
