@@ -88,7 +88,7 @@ def next_tick(rule: Rule, now: datetime, last: datetime | None) -> datetime:
     return rule.after(now if last is None else max(now, last))
 
 
-def job_of(row: Row, tick: datetime | None, token: str = "") -> Request:
+def job_of(row: Row, tick: datetime | None, token: str | None = None) -> Request:
     """Return the job of a tick, or one made by hand for None. Runs no code of the project.
 
     Its identity is the schedule's name and the tick, or the token of what is made by hand. The
@@ -119,7 +119,7 @@ def job_of(row: Row, tick: datetime | None, token: str = "") -> Request:
     return sign_request(request)
 
 
-def _identity(name: str, tick: datetime | None, token: str) -> str:
+def _identity(name: str, tick: datetime | None, token: str | None) -> str:
     if tick is None and not token:
         return secrets.token_hex(32)
     which = f"by hand\0{token}" if tick is None else f"{tick:%Y-%m-%dT%H:%M:%S.%f}"

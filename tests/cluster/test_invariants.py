@@ -99,6 +99,7 @@ def test_writers_on_every_node(queue_db, nodes, on_node, worker_process):
     enqueue_many([("outages.effect", {}, {})] * JOBS)
     wait_until(lambda: done() >= JOBS, timeout=SECONDS)
     took = time.monotonic() - began
+    wait_until(lambda: Job.objects.filter(schedule="each second").count() > 1, timeout=SECONDS)
     Schedule.objects.update(enabled=False)
     wait_until(lambda: not Job.objects.exclude(status="done").exists(), timeout=SECONDS)
     stop(workers)
