@@ -231,17 +231,19 @@ def test_no_account_may_do_more(accounts, queue_db, duty):
                 cursor.execute(statement)
 
 
-def test_doctor_asks_for_what_the_file_grants(accounts, leasequeue):
+def test_doctor_asks_for_what_the_file_grants(accounts, leasequeue, queue_db):
     granted: dict[str, set[str]] = {}
     for statement in accounts.statements():
         found = re.match(r"GRANT (.+) ON (?:\S+\.)?(leasequeue_\w+) TO \S+_worker\b", statement)
         if found:
             granted[found[2]] = set(found[1].split(", "))
     assert granted == NEEDED
+    if queue_db.vendor == "postgresql":  # the tests before this one have left dead row versions
+        run(queue_db, ["VACUUM leasequeue_job"])
     told = leasequeue("doctor", "--json", "--database", "worker").document
-    # W003: an alias of these tests is not the setting's. W021: rows of the tests before this one.
+    # W003: an alias of these tests is not the setting's.
     wrong = {one["id"] for one in told["findings"] if one["severity"] != "note"}
-    assert wrong <= {"leasequeue.W003", "leasequeue.W021"}, told
+    assert wrong <= {"leasequeue.W003"}, told
     assert "leasequeue.I005" not in {one["id"] for one in told["findings"]}
 
 

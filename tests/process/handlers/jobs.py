@@ -94,6 +94,14 @@ def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@job("proc.kill_when_told", takes_context=True)
+def kill_when_told(context: JobContext, gate: str) -> None:
+    """Do that once the test has seen what it waits for: "go-1" for the first claim."""
+    while not Gate(gate).said(f"go-{context.claims}"):
+        time.sleep(0.02)
+    kill()
+
+
 def _pass(gate: Gate, context: JobContext) -> None:
     gate.say(f"started-{context.claims}")
     gate.say("started")
