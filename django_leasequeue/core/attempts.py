@@ -12,12 +12,21 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.codec import clean_text
-from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.lease import Lease, ends_on_record
 from django_leasequeue.core.transaction import ask, marks, run, tagged
 from django_leasequeue.outcomes import End, ErrorSummary, Outcome
 
-__all__ = ["Fate", "await_free", "fates", "last_end", "record", "record_outcome", "resolve"]
+__all__ = [
+    "Fate",
+    "await_free",
+    "fates",
+    "insertion",
+    "last_end",
+    "record",
+    "record_outcome",
+    "resolve",
+]
 
 _LOOK_UPS = 8
 
@@ -43,31 +52,44 @@ def record(
 
     The caller holds the rows' locks, or has just written them under the fence, and commits.
     """
-    dialect = dialect_for(connection)
-    error_class = error.error_class if error else ""
-    frames = json.dumps(error.frames if error else (), ensure_ascii=False)
+    sql, params = insertion(dialect_for(connection), leases, end, error, text)
+    ids = sorted(lease.job_id for lease in leases)
+    cursor.execute(
+        tagged("attempt", f"{sql} FROM leasequeue_job WHERE id IN ({marks(ids)})"), [*params, *ids]
+    )
+
+
+def insertion(
+    dialect: Dialect,
+    leases: Sequence[Lease],
+    end: End,
+    error: ErrorSummary | None = None,
+    text: str = "",
+) -> tuple[str, list[Any]]:
+    """Return the INSERT of attempt rows without the source of its SELECT, and its parameters.
+
+    The source has the columns id, claims, leased_by and claimed_at of the jobs of `leases`.
+    """
     groups: dict[bytes, list[int]] = {}
     for lease in leases:
         groups.setdefault(lease.token, []).append(lease.job_id)
-    cases = " ".join([f"WHEN id IN ({{}}) THEN {dialect.token_mark}"] * len(groups)).format(
-        *(marks(ids) for ids in groups.values())
+    token, params = dialect.token_mark, [dialect.token_param(key) for key in groups]
+    if len(groups) > 1:
+        cases = (f"WHEN id IN ({marks(ids)}) THEN {token}" for ids in groups.values())
+        token = f"CASE {' '.join(cases)} END"
+        params = [
+            value for key, ids in groups.items() for value in (*ids, dialect.token_param(key))
+        ]
+    sql = (
+        "INSERT INTO leasequeue_jobattempt (job_id, number, token, worker, started_at, "
+        "finished_at, outcome, error_class, error_text, frames) "
+        f"SELECT id, claims, {token}, leased_by, claimed_at, {dialect.stamp}, %s, %s, %s, "
+        f"{dialect.json_param}"
     )
-    token = f"CASE {cases} END" if len(groups) > 1 else dialect.token_mark
-    params: list[Any] = []
-    for group_token, ids in groups.items():
-        shown = dialect.token_param(group_token)
-        params += [*ids, shown] if len(groups) > 1 else [shown]
-    ids = sorted(lease.job_id for lease in leases)
-    cursor.execute(
-        tagged(
-            "attempt",
-            "INSERT INTO leasequeue_jobattempt (job_id, number, token, worker, started_at, "
-            "finished_at, outcome, error_class, error_text, frames) "
-            f"SELECT id, claims, {token}, leased_by, claimed_at, {dialect.stamp}, %s, %s, %s, "
-            f"{dialect.json_param} FROM leasequeue_job WHERE id IN ({marks(ids)})",
-        ),
-        [*params, end.value, error_class, error.text if error else clean_text(text), frames, *ids],
-    )
+    if error is None:
+        return sql, [*params, end.value, "", clean_text(text), "[]"]
+    frames = json.dumps(error.frames, ensure_ascii=False)
+    return sql, [*params, end.value, error.error_class, error.text, frames]
 
 
 def record_outcome(

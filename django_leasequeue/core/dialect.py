@@ -50,6 +50,8 @@ class Dialect:
     share_lock: ClassVar[str] = ""
     #: "INSERT … ON CONFLICT DO NOTHING RETURNING" exists and locks nothing of the row it met.
     on_conflict: ClassVar[bool] = True
+    #: "WITH ended AS (UPDATE … RETURNING …) INSERT …" exists: both in one round trip.
+    writes_within: ClassVar[bool] = False
     #: Starts a transaction that sees what others commit while it runs.
     begin: ClassVar[str] = "BEGIN ISOLATION LEVEL READ COMMITTED"
     #: Hold a transaction's plans to the indexes that its statements are written for, beside `hint`.
@@ -335,6 +337,7 @@ class PostgreSQL(Dialect):
     scattered = "((SELECT clock_timestamp()) + random() * %s * interval '1 microsecond')"
     random_key = "encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex')"
     json_param = "%s::jsonb"
+    writes_within = True
     # In one round trip, and gone with the transaction. With statistics of a quiet time a bitmap of
     # all that is dead, sorted for every chunk, looks as cheap as the next entries of an index.
     by_index = (

@@ -15,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.codec import clean_text
-from django_leasequeue.core.attempts import Fate, fates, record_outcome
+from django_leasequeue.core.attempts import Fate, fates, insertion, record_outcome
 from django_leasequeue.core.dialect import Dialect, dialect_for, trouble
 from django_leasequeue.core.keys import held_keys
 from django_leasequeue.core.lease import Lease, fence
@@ -163,10 +163,8 @@ def _settle(
             continue  # neither settled nor lost: pending
         statuses[lease] = change.status
         groups.setdefault((change, outcome), []).append(lease)
-    for (_change, outcome), leases in groups.items():
-        record_outcome(connection, cursor, leases, outcome)
     for (change, outcome), leases in groups.items():
-        _update(dialect, cursor, leases, change, outcome)
+        _end(connection, cursor, leases, change, outcome)
     return statuses
 
 
@@ -199,27 +197,37 @@ def _lock(dialect: Dialect, cursor: CursorWrapper, leases: Sequence[Lease]) -> d
     return {lease: row for lease, row in rows.items() if lease in wanted}
 
 
-def _update(
-    dialect: Dialect,
+def _end(
+    connection: BaseDatabaseWrapper,
     cursor: CursorWrapper,
     leases: Sequence[Lease],
     change: Transition,
     outcome: Outcome,
 ) -> None:
-    """Write one group's new state under the fence. Raises _Mismatch when a row escaped it."""
+    """Write one group's new state under the fence, and its attempt rows.
+
+    Raises _Mismatch when a row escaped the fence. One statement where UPDATE can be a part of
+    INSERT: a handler's complete() waits for each by itself.
+    """
+    dialect = dialect_for(connection)
     ids = sorted(lease.job_id for lease in leases)
     columns, params = _assignments(dialect, change, outcome)
     held, tokens = fence(dialect, leases)
-    cursor.execute(
-        tagged(
-            "settle",
-            f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {', '.join(columns)} "
-            f"WHERE id IN ({marks(ids)}) AND {held}",
-        ),
-        [*params, *ids, *tokens],
+    sql = (
+        f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {', '.join(columns)} "
+        f"WHERE id IN ({marks(ids)}) AND {held}"
     )
+    params += [*ids, *tokens]
+    together = dialect.writes_within and outcome.recorded
+    if together:
+        insert, values = insertion(dialect, leases, outcome.end, outcome.error, outcome.reason)
+        ended = f"WITH ended AS ({sql} RETURNING id, claims, leased_by, claimed_at)"
+        sql, params = f"{ended} {insert} FROM ended", [*params, *values]
+    cursor.execute(tagged("settle", sql), params)
     if cursor.rowcount != len(ids):
         raise _Mismatch
+    if not together:
+        record_outcome(connection, cursor, leases, outcome)
 
 
 def _assignments(
@@ -263,10 +271,8 @@ def finish_within(
     Its business rows, `done` and the attempt row then stand or fall together. Raises LeaseLost,
     and has written nothing that may be kept, when the lease is not held.
     """
-    dialect = dialect_for(connection)
     change = Transition(Status.DONE, attempts=0, crashes=0, releases=0)
     try:
-        _update(dialect, cursor, [lease], change, outcome)
+        _end(connection, cursor, [lease], change, outcome)
     except _Mismatch:
         raise LeaseLost(f"job {lease.job_id}: the lease was lost before the commit") from None
-    record_outcome(connection, cursor, [lease], outcome)

@@ -24,7 +24,7 @@ __all__ = ["Children", "Rules"]
 
 #: Work that a child may have waiting, in seconds of its own running time.
 _AHEAD_SECONDS = 0.2
-_MOST_AHEAD = 100
+_MOST_AHEAD = 400
 #: A job whose turn in its child has not come by then is given back.
 _WAIT_SECONDS = 0.8
 _START_SECONDS = 15.0
@@ -112,10 +112,10 @@ class Children(Crew):
     def _share(self, child: Handle) -> int:
         """Return how many jobs may wait in a child: what it runs in a fifth of a second.
 
-        None for a thread whose handler has run for longer than that: nobody knows for how much.
+        Nothing for a thread whose handler has run for longer than that: nobody knows for how much.
         """
-        share = self._pace.within(_AHEAD_SECONDS, _MOST_AHEAD)
-        return share and share * (self._rules.threads - child.busy_for(_AHEAD_SECONDS))
+        idle = self._rules.threads - child.busy_for(_AHEAD_SECONDS)
+        return self._pace.within(_AHEAD_SECONDS * idle, _MOST_AHEAD)
 
     def give(self, charges: Sequence[Charge]) -> None:
         planned: dict[Handle, list[Charge]] = {child: [] for child in self._takers()}

@@ -24,6 +24,9 @@ from django_leasequeue.runtime.messages import Assignment
 
 __all__ = ["Intake"]
 
+#: A claim keeps other workers from the rows that it takes: not from more than so many.
+_MOST = 500
+
 
 class Intake:
     """The claims of one worker, and what a drain still waits for; `drain_wait` is seconds."""
@@ -46,9 +49,13 @@ class Intake:
         self._pulled: Any = None
 
     def take(self, connection: BaseDatabaseWrapper, room: Capacity) -> list[Charge]:
-        """Claim what is due, `room.free` jobs and `room.ahead` more, and hold the leases."""
+        """Claim what is due, `room.free` jobs and `room.ahead` more, and hold the leases.
+
+        Of these it claims some hundreds at a time.
+        """
         since = ticks()
-        jobs = claim(connection, self._lanes, room.free, self._settings, ahead=room.ahead)
+        ahead = min(room.ahead, max(0, _MOST - room.free))
+        jobs = claim(connection, self._lanes, room.free, self._settings, ahead=ahead)
         if not jobs:
             log_event("claim_empty", level=logging.DEBUG, worker=self._settings.worker)
         charges = []

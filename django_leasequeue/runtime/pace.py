@@ -1,4 +1,8 @@
-"""The pace: how long handlers take here, and so how many jobs may wait behind one another."""
+"""The pace: how long handlers take here, and so how many jobs may wait behind one another.
+
+Handlers that are faster than a claim wait for the next one most of the time, unless hundreds of
+them are claimed together.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,36 @@ __all__ = ["Pace"]
 
 #: No handler is taken to be faster: a mean near nothing would promise any number of them.
 _LEAST_SECONDS = 0.0005
+#: Control and a child each hold the payloads of what waits.
+_MOST_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Pace:
-    """The mean running time of handlers, in seconds; 0 until one has ended."""
+    """The mean running time of handlers, in seconds, and size of payloads; 0 until one ended."""
 
     mean: float = 0.0
+    size: float = 0.0
 
     def learn(self, end: Ended) -> None:
         """Follow how long handlers take: fast when they grow longer, slowly when shorter."""
         if end.charge.started_at is None or end.charge.burial:
             return
-        seconds = max(end.seconds, _LEAST_SECONDS)
-        weight = 0.5 if seconds > self.mean else 0.1
-        self.mean = self.mean + weight * (seconds - self.mean) if self.mean else seconds
+        self.mean = _followed(self.mean, max(end.seconds, _LEAST_SECONDS))
+        self.size = _followed(self.size, 1 + len(end.charge.job.payload))
 
     def within(self, seconds: float, most: int) -> int:
-        """Return how many jobs run in so many seconds, `most` at most; 0 while nothing is known."""
-        return int(min(most, seconds / self.mean)) if self.mean else 0
+        """Return how many jobs run in so many seconds; 0 while nothing is known.
+
+        At most `most`, and no more than have room in some megabytes.
+        """
+        if not self.mean:
+            return 0
+        return int(min(most, seconds / self.mean, _MOST_BYTES / self.size))
+
+
+def _followed(mean: float, value: float) -> float:
+    """Return the mean after one more value: half of a larger one counts, a tenth of a smaller."""
+    if not mean:
+        return value
+    return mean + (0.5 if value > mean else 0.1) * (value - mean)

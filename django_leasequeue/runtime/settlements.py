@@ -24,7 +24,7 @@ from django_leasequeue.statuses import Status
 
 __all__ = ["Settlements", "ack_of", "log_settled"]
 
-_MOST = 100
+_MOST = 400
 _EVENTS = {
     End.COMPLETED: "job_completed",
     End.SKIPPED: "job_skipped",

@@ -19,7 +19,7 @@ from tests.unit.budgets import budget
 
 pytestmark = [pytest.mark.usefixtures("connection"), pytest.mark.leaves_reserved]
 
-UPDATE = r"settle \*/ UPDATE"
+UPDATE = r"settle \*/ (WITH ended AS \()?UPDATE"
 ERROR = ErrorSummary("ValueError", "ValueError: é😀", ("a.py:1 f", "b.py:2 g"), "ab" * 8)
 COUNTERS: dict[str, dict[str, int]] = {
     "first attempt": {},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from django_leasequeue.runtime.pace import Pace
 from tests.unit.test_acks import claimed
 
 
-def ended(seconds: float, *, started: bool = True, last: Any = None) -> Ended:
-    job = claimed()
+def ended(seconds: float, *, started: bool = True, last: Any = None, payload: str = "{}") -> Ended:
+    job = replace(claimed(), payload=payload)
     charge = Charge(Assignment(job, 0.0, last=last), Hold(job.lease, 60.0), 0.0)
     charge.started_at = 1.0 if started else None
     return Ended(charge, Outcome(End.COMPLETED), seconds)
@@ -43,6 +44,12 @@ def test_longer_handlers_are_believed_sooner_than_shorter_ones():
     slower, faster = paced(*[0.01] * 20, 1.0), paced(*[1.0] * 20, 0.01)
     assert slower.within(0.2, 100) == 0
     assert faster.mean > 0.8
+
+
+def test_large_payloads_do_not_wait_by_the_hundred():
+    pace = Pace()
+    pace.learn(ended(0.0005, payload="x" * 2**20))
+    assert pace.within(0.2, 400) == 15
 
 
 def test_what_did_not_start_and_burials_teach_nothing():
