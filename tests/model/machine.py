@@ -247,7 +247,8 @@ class Machine(RuleBasedStateMachine):
 
     def _leases(self, chosen: list[int]) -> list[Lease]:
         newest = self.leases[-8:]
-        return sorted({newest[pick % len(newest)] for pick in chosen})
+        # Not by token, which is another one in each run of a history.
+        return [newest[place] for place in sorted({pick % len(newest) for pick in chosen})]
 
     def _holds(self, lease: Lease) -> bool:
         job = self.jobs.get(lease.job_id)
