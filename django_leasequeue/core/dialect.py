@@ -60,6 +60,8 @@ class Dialect:
     one_writer: ClassVar[bool] = False
     #: Some errors and statements end a transaction without a word; a savepoint is gone with it.
     silent_ends: ClassVar[bool] = False
+    #: Rows from one parameter, a JSON list of objects; takes their columns with types. "" without.
+    json_rows: ClassVar[str] = ""
     #: A lease token as a parameter, made by `token_param`.
     token_mark: ClassVar[str] = "%s"
     #: A JSON text as a parameter.
@@ -338,6 +340,8 @@ class PostgreSQL(Dialect):
     random_key = "encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex')"
     json_param = "%s::jsonb"
     writes_within = True
+    # psycopg takes apart, each time, a statement of thousands of parameters: a quarter of the time.
+    json_rows = "json_to_recordset(%s::json) AS r({columns})"
     # In one round trip, and gone with the transaction. With statistics of a quiet time a bitmap of
     # all that is dead, sorted for every chunk, looks as cheap as the next entries of an index.
     by_index = (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -21,6 +24,9 @@ from django_leasequeue.core.request import Column, Identity, Request
 from django_leasequeue.core.transaction import marks, tagged
 
 __all__ = ["by_shape", "insert_batch"]
+
+#: A column that has both of two numbers is of the wider type.
+_TYPES = {str: "text", float: "double precision", int: "bigint", datetime: "timestamptz"}
 
 
 def by_shape(connection: BaseDatabaseWrapper, requests: Iterable[Request]) -> list[list[Request]]:
@@ -49,8 +55,8 @@ def insert_batch(
         _look_up(dialect, cursor, fresh, found, created=False)
         fresh = [request for request in fresh if request.identity not in found]
     rows = [values_row(dialect, request) for request in fresh]
-    sql = f"INSERT INTO leasequeue_job ({COLUMNS}) VALUES {', '.join(row for row, _ in rows)}"
-    params = [value for _, values in rows for value in values]
+    source, params = _source(dialect, rows)
+    sql = f"INSERT INTO leasequeue_job ({COLUMNS}) {source}"
     if rows and dialect.on_conflict:
         sql += " ON CONFLICT DO NOTHING RETURNING id, queue_name, idempotency_key, live_key"
         cursor.execute(tagged("enqueue_many", sql), params)
@@ -67,6 +73,27 @@ def insert_batch(
     for request in (*fresh, *doubtful):
         if request.identity not in found:
             found[request.identity] = insert_one(connection, request)
+
+
+def _source(dialect: Dialect, rows: Sequence[tuple[str, list[Any]]]) -> tuple[str, list[Any]]:
+    """Return what follows the columns in an INSERT of rows of one shape, and its parameters."""
+    if not (rows and dialect.json_rows):
+        values = ", ".join(shape for shape, _ in rows)
+        return f"VALUES {values}", [value for _, values in rows for value in values]
+    shape, names = rows[0][0], [f"c{number}" for number in range(len(rows[0][1]))]
+    objects = [dict(zip(names, values, strict=True)) for _, values in rows]
+    types = {name: _type_of(row[name] for row in objects) for name in names}
+    typed = ", ".join(f"{name} {kind or 'text'}" for name, kind in types.items())
+    chosen = [f"r.{name}" if kind else "NULL" for name, kind in types.items()]
+    selected = shape[1:-1].replace("%s", "{}").format(*chosen)
+    sql = f"SELECT {selected} FROM {dialect.json_rows.format(columns=typed)}"
+    return sql, [json.dumps(objects, default=datetime.isoformat)]
+
+
+def _type_of(values: Iterable[Any]) -> str | None:
+    """Return the SQL type of a column's values, None when there are none."""
+    found = {type(value) for value in values} - {type(None)}
+    return next((name for kind, name in _TYPES.items() if kind in found), None)
 
 
 def _look_up(

@@ -16,6 +16,9 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 _OURS = re.compile(r"/\* leasequeue:(\w+) \*/ (\w+)")
+_VERBS = ("SELECT", "UPDATE", "INSERT", "WITH")
+#: Such an INSERT reads no table.
+_FROM_PARAMETERS = re.compile(r" VALUES |FROM json_to_recordset\(")
 
 
 @dataclass
@@ -50,7 +53,7 @@ def explained(
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         ours = pattern.match(sql)
-        if not ours or ours[2] not in ("SELECT", "UPDATE", "INSERT") or " VALUES " in sql:
+        if not ours or ours[2] not in _VERBS or _FROM_PARAMETERS.search(sql):
             return execute(sql, params, many, context)
         plan = Plan(ours[1] or "", sql, None)
         plans.append(plan)
