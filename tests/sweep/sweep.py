@@ -105,10 +105,16 @@ class Sweep:
         following = range(1, len(watch.seen) + 1)
         everything = [*itertools.product(following, WHEN, self._kinds())]
         for number, when, code in self._some(everything, 1):
-            faults = Twice(replace(first, seen=[]), Fault(code, at=number, when=when))
             name = f"{place}, {code} {when} {watch.seen[number - 1]}"
-            rounds[name] = self._break(case, faults, for_good=True)
-            assert faults.second.fired, f"{name}: never met among {faults.second.seen}"
+            # A session that was cut off keeps its row locked for longer in one run than in
+            # another, and what steps aside for that sends fewer statements.
+            runs = [Fault(code, at=number, when=when) for _ in range(3)]
+            for run, second in enumerate(runs):
+                faults = Twice(replace(first, seen=[]), second)
+                rounds[f"{name}, run {run}"] = self._break(case, faults, for_good=True)
+                if second.fired:
+                    break
+            assert any(second.fired for second in runs), f"{name}: never met by {runs}"
 
     def deaths(self, case: Case) -> None:
         """Kill the process at each statement, before and after it; then look."""
