@@ -65,10 +65,13 @@ def insertion(
     end: End,
     error: ErrorSummary | None = None,
     text: str = "",
+    *,
+    finished: str | None = None,
 ) -> tuple[str, list[Any]]:
     """Return the INSERT of attempt rows without the source of its SELECT, and its parameters.
 
-    The source has the columns id, claims, leased_by and claimed_at of the jobs of `leases`.
+    The source has the columns id, claims, leased_by and claimed_at of the jobs of `leases`, and
+    `finished`, when they ended: now without it.
     """
     groups: dict[bytes, list[int]] = {}
     for lease in leases:
@@ -83,8 +86,8 @@ def insertion(
     sql = (
         "INSERT INTO leasequeue_jobattempt (job_id, number, token, worker, started_at, "
         "finished_at, outcome, error_class, error_text, frames) "
-        f"SELECT id, claims, {token}, leased_by, claimed_at, {dialect.stamp}, %s, %s, %s, "
-        f"{dialect.json_param}"
+        f"SELECT id, claims, {token}, leased_by, claimed_at, {finished or dialect.stamp}, "
+        f"%s, %s, %s, {dialect.json_param}"
     )
     if error is None:
         return sql, [*params, end.value, "", clean_text(text), "[]"]

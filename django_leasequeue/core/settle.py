@@ -164,7 +164,11 @@ def _settle(
         statuses[lease] = change.status
         groups.setdefault((change, outcome), []).append(lease)
     for (change, outcome), leases in groups.items():
-        _end(connection, cursor, leases, change, outcome)
+        if dialect.writes_within:
+            _update(dialect, cursor, leases, change, outcome, recorded=outcome.recorded)
+            continue
+        record_outcome(connection, cursor, leases, outcome)
+        _update(dialect, cursor, leases, change, outcome)
     return statuses
 
 
@@ -197,19 +201,20 @@ def _lock(dialect: Dialect, cursor: CursorWrapper, leases: Sequence[Lease]) -> d
     return {lease: row for lease, row in rows.items() if lease in wanted}
 
 
-def _end(
-    connection: BaseDatabaseWrapper,
+def _update(
+    dialect: Dialect,
     cursor: CursorWrapper,
     leases: Sequence[Lease],
     change: Transition,
     outcome: Outcome,
+    *,
+    recorded: bool = False,
 ) -> None:
-    """Write one group's new state under the fence, and its attempt rows.
+    """Write one group's new state under the fence. Raises _Mismatch when a row escaped it.
 
-    Raises _Mismatch when a row escaped the fence. One statement where UPDATE can be a part of
-    INSERT: a handler's complete() waits for each by itself.
+    With `recorded` the attempt rows are written by the same statement: a handler's complete()
+    waits for each.
     """
-    dialect = dialect_for(connection)
     ids = sorted(lease.job_id for lease in leases)
     columns, params = _assignments(dialect, change, outcome)
     held, tokens = fence(dialect, leases)
@@ -218,16 +223,15 @@ def _end(
         f"WHERE id IN ({marks(ids)}) AND {held}"
     )
     params += [*ids, *tokens]
-    together = dialect.writes_within and outcome.recorded
-    if together:
-        insert, values = insertion(dialect, leases, outcome.end, outcome.error, outcome.reason)
-        ended = f"WITH ended AS ({sql} RETURNING id, claims, leased_by, claimed_at)"
+    if recorded:
+        insert, values = insertion(
+            dialect, leases, outcome.end, outcome.error, outcome.reason, finished="updated_at"
+        )
+        ended = f"WITH ended AS ({sql} RETURNING id, claims, leased_by, claimed_at, updated_at)"
         sql, params = f"{ended} {insert} FROM ended", [*params, *values]
     cursor.execute(tagged("settle", sql), params)
     if cursor.rowcount != len(ids):
         raise _Mismatch
-    if not together:
-        record_outcome(connection, cursor, leases, outcome)
 
 
 def _assignments(
@@ -271,8 +275,12 @@ def finish_within(
     Its business rows, `done` and the attempt row then stand or fall together. Raises LeaseLost,
     and has written nothing that may be kept, when the lease is not held.
     """
+    dialect = dialect_for(connection)
     change = Transition(Status.DONE, attempts=0, crashes=0, releases=0)
+    together = dialect.writes_within and outcome.recorded
     try:
-        _end(connection, cursor, [lease], change, outcome)
+        _update(dialect, cursor, [lease], change, outcome, recorded=together)
     except _Mismatch:
         raise LeaseLost(f"job {lease.job_id}: the lease was lost before the commit") from None
+    if not together:
+        record_outcome(connection, cursor, [lease], outcome)

@@ -16,7 +16,7 @@ WRITES = {
     ("lease", "_renew"): TOKEN,
     ("checkpoint", "save_checkpoint"): TOKEN,
     ("progress", "_write"): TOKEN,
-    ("settle", "_end"): TOKEN,
+    ("settle", "_update"): TOKEN,
     ("bury", "_end"): TOKEN,
     # These take what nobody holds, under the row's lock, and say so again in the WHERE.
     ("take", "_reserve"): "status",

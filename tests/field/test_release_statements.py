@@ -45,8 +45,8 @@ def test_back_by_its_worker(connection, how):
         assert writes(statements) == ["WITH ended AS"]
     else:
         first, second = writes(statements)
-        assert first.startswith(UPDATE)
-        assert second == INSERT
+        assert first == INSERT
+        assert second.startswith(UPDATE)
     for one in held:
         assert job(one.job_id).status == "ready"
         assert outcomes(one.job_id) == [BACK[how].end.value]
