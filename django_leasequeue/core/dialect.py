@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import Enum
+from importlib import import_module
 from typing import Any, ClassVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError
@@ -74,6 +75,8 @@ class Dialect:
     notify: ClassVar[str] = ""
     #: Has a session listen.
     listen: ClassVar[str] = ""
+    #: Modules of the driver that it imports when it first connects.
+    late_modules: ClassVar[tuple[str, ...]] = ()
     duplicate_codes: ClassVar[frozenset[Any]] = frozenset()
     repeat_codes: ClassVar[frozenset[Any]] = frozenset()
     reconnect_codes: ClassVar[frozenset[Any]] = frozenset()
@@ -246,6 +249,7 @@ class MySQL(Dialect):
     scattered = "(UTC_TIMESTAMP(6) + INTERVAL FLOOR(RAND() * %s) MICROSECOND)"
     random_key = "SHA2(UUID(), 256)"
     share_lock = " LOCK IN SHARE MODE"
+    late_modules = ("connections",)
     on_conflict = False
     end_statement = "KILL QUERY %s"
     begin = "START TRANSACTION"
@@ -571,6 +575,17 @@ def family_of(connection: BaseDatabaseWrapper) -> Dialect:
             "django-leasequeue runs on MySQL, MariaDB, PostgreSQL and SQLite, "
             f"not on {connection.vendor}"
         ) from None
+
+
+def load_driver(connection: BaseDatabaseWrapper) -> None:
+    """Import all of a connection's driver, so that connecting imports nothing any more.
+
+    An interrupt in a thread may end such an import, and with it the same one of other threads.
+    """
+    dialect = _DIALECTS.get(connection.vendor)
+    backend: Any = connection
+    for name in dialect.late_modules if dialect else ():
+        import_module(f"{backend.Database.__name__}.{name}")
 
 
 def trouble(connection: BaseDatabaseWrapper, error: BaseException) -> Trouble | None:

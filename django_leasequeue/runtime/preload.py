@@ -80,13 +80,17 @@ def without_main() -> Iterator[None]:
 
 
 def load() -> None:
-    """Load the project, unless it is; no connection is open afterwards."""
+    """Load the project, unless it is, and its drivers; no connection is open afterwards."""
     import django
     from django.apps import apps
     from django.db import connections
 
     if not apps.ready:
         django.setup()
+    from django_leasequeue.core.dialect import load_driver
+
+    for connection in connections.all():
+        load_driver(connection)
     connections.close_all()
 
 

@@ -42,7 +42,8 @@ def test_an_attempt_that_ends_at_its_limit_has_one_end(queue_db, db_kind, worker
     assert worker.wait(120) == 0
 
     ends = Counter(JobAttempt.objects.values_list("outcome", flat=True))
-    assert set(ends) == {"completed", "timed_out"}  # both did happen
+    errors = list(JobAttempt.objects.filter(outcome="failed").values_list("error_text", "frames"))
+    assert set(ends) == {"completed", "timed_out"}, errors  # both did happen
     assert ends.total() == runs
     statuses = {"completed": "done", "timed_out": "dead"}
     attempts = JobAttempt.objects.values_list("job_id", "outcome")

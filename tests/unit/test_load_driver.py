@@ -1,0 +1,21 @@
+"""A child's driver is loaded whole before any thread connects."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+from types import SimpleNamespace
+import MySQLdb
+from django_leasequeue.core.dialect import load_driver
+assert "MySQLdb.connections" not in sys.modules, "it is not late any more"
+load_driver(SimpleNamespace(vendor="mysql", Database=MySQLdb))
+assert "MySQLdb.connections" in sys.modules
+load_driver(SimpleNamespace(vendor="oracle", Database=MySQLdb))
+"""
+
+
+def test_what_mysqlclient_imports_when_it_connects():
+    subprocess.run([sys.executable, "-c", SCRIPT], check=True)
