@@ -117,6 +117,12 @@ class Children(Crew):
         idle = self._rules.threads - child.busy_for(_AHEAD_SECONDS)
         return self._pace.within(_AHEAD_SECONDS * idle, _MOST_AHEAD)
 
+    def occupied(self, seconds: float) -> bool:
+        threads, takers = self._rules.threads, self._takers()
+        least = threads + 1 + self._pace.within(seconds * threads, _MOST_AHEAD)
+        sound = takers and not self._failures
+        return bool(sound) and all(len(child.charges) > least for child in takers)
+
     def give(self, charges: Sequence[Charge]) -> None:
         planned: dict[Handle, list[Charge]] = {child: [] for child in self._takers()}
 

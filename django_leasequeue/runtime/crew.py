@@ -39,6 +39,9 @@ class Crew(Protocol):
     def capacity(self) -> Capacity:
         """Return what it can take now; starts what is missing."""
 
+    def occupied(self, seconds: float) -> bool:
+        """Tell whether everyone has work waiting for more than so many seconds."""
+
     def give(self, charges: Sequence[Charge]) -> None:
         """Have these run, in this order."""
 

@@ -25,6 +25,8 @@ from django_leasequeue.statuses import Status
 __all__ = ["Settlements", "ack_of", "log_settled"]
 
 _MOST = 400
+#: Ends of short jobs wait for one another so long: alone, each would cost a commit.
+_TOGETHER_SECONDS = 0.005
 _EVENTS = {
     End.COMPLETED: "job_completed",
     End.SKIPPED: "job_skipped",
@@ -58,6 +60,12 @@ class Settlements:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    def waits_for_others(self) -> float:
+        """Return for how many seconds more the oldest end may wait for others; 0: no longer."""
+        if not self._waiting or len(self._waiting) >= _MOST or self._failing_since is not None:
+            return 0.0
+        return max(0.0, self._waiting[0].charge.ended_at + _TOGETHER_SECONDS - ticks())
 
     def flush(self, connection: BaseDatabaseWrapper) -> list[tuple[Ended, Settled]]:
         """Settle what can be settled now and return it; what cannot stays.

@@ -60,6 +60,9 @@ class Solo(Crew):
             return Capacity(0, 0)
         return Capacity(1, self._pace.within(_TOGETHER_SECONDS, _MOST_AHEAD))
 
+    def occupied(self, seconds: float) -> bool:
+        return False  # this thread is the only one
+
     def give(self, charges: Sequence[Charge]) -> None:
         self._waiting += charges
         self._work()

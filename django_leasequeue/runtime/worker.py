@@ -272,6 +272,9 @@ class Worker:
 
     def _wait(self, seconds: float) -> None:
         """Wait for the crew, a signal, or the doorbell if the last look has found nothing."""
+        if gathers := self._gathers():
+            self.wakeup.wait(min(seconds, gathers))  # what the crew says meanwhile is read at once
+            return
         if self.bell is None or not self._listening:
             self.crew.wait(self.wakeup, seconds)
             return
@@ -345,7 +348,17 @@ class Worker:
             self._enforce_at = now + _ENFORCE_SECONDS
             enforce(self.crew, self.limits, now, abort=self.shutdown.aborting())
 
+    def _gathers(self) -> float:
+        """Return for how many seconds more what has ended may wait for more; 0: settle it now.
+
+        It may while everyone has work: nobody waits for control meanwhile.
+        """
+        left = 0.0 if self.shutdown.stopping else self.settlements.waits_for_others()
+        return left if left and self.crew.occupied(left) else 0.0
+
     def _settle(self) -> None:
+        if self._gathers():
+            return
         self._end_statements()
         acks = []
         for ended, settled in self.settlements.flush(self.connection):
