@@ -16,6 +16,7 @@ COMMON_OPTIONS = """\
 datadir = {folder}/data
 socket = {folder}/run/mysql.sock
 pid_file = {folder}/run/server.pid
+tmpdir = {folder}/run
 bind_address = 127.0.0.1
 port = {port}
 skip_name_resolve = ON
