@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,8 +89,9 @@ def load() -> None:
         django.setup()
     from django_leasequeue.core.dialect import load_driver
 
-    for connection in connections.all():
-        load_driver(connection)
+    for alias in connections:
+        with suppress(Exception):  # one that cannot be had is for the handler to tell that asks it
+            load_driver(connections[alias])
     connections.close_all()
 
 

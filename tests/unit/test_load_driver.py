@@ -19,3 +19,20 @@ load_driver(SimpleNamespace(vendor="oracle", Database=MySQLdb))
 
 def test_what_mysqlclient_imports_when_it_connects():
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)
+
+
+ODD_ALIAS = """
+from django.conf import settings
+settings.configure(DATABASES={
+    "odd": {"ENGINE": "no.such.backend"},
+    "default": {"ENGINE": "django.db.backends.mysql"},
+})
+import sys
+from django_leasequeue.runtime.preload import load
+load()
+assert "MySQLdb.connections" in sys.modules
+"""
+
+
+def test_an_alias_that_cannot_be_had_keeps_no_child_from_starting():
+    subprocess.run([sys.executable, "-c", ODD_ALIAS], check=True)
