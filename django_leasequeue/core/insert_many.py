@@ -87,7 +87,7 @@ def _source(dialect: Dialect, rows: Sequence[tuple[str, list[Any]]]) -> tuple[st
     chosen = [f"r.{name}" if kind else "NULL" for name, kind in types.items()]
     selected = shape[1:-1].replace("%s", "{}").format(*chosen)
     sql = f"SELECT {selected} FROM {dialect.json_rows.format(columns=typed)}"
-    return sql, [json.dumps(objects, default=datetime.isoformat)]
+    return sql, [json.dumps(objects, default=datetime.isoformat, ensure_ascii=False)]
 
 
 def _type_of(values: Iterable[Any]) -> str | None:
