@@ -332,6 +332,8 @@ class Worker:
         wait = self._take_in()
         self._look_after_crew()
         self._settle()
+        if wait and (gathers := self._gathers()):
+            wait = min(wait, gathers)
         return self._at_limit(wait and min(wait, self.ticking.seconds_left()))
 
     def _look_after_crew(self) -> None:
