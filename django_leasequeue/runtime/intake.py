@@ -51,7 +51,7 @@ class Intake:
     def take(self, connection: BaseDatabaseWrapper, room: Capacity) -> list[Charge]:
         """Claim what is due, `room.free` jobs and `room.ahead` more, and hold the leases.
 
-        Of these it claims some hundreds at a time.
+        Of these no more than make it 500: the rest is for the next claim.
         """
         since = ticks()
         ahead = min(room.ahead, max(0, _MOST - room.free))

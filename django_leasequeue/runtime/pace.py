@@ -15,12 +15,15 @@ __all__ = ["Pace"]
 #: No handler is taken to be faster: a mean near nothing would promise any number of them.
 _LEAST_SECONDS = 0.0005
 #: Control and a child each hold the payloads of what waits.
-_MOST_BYTES = 16 * 1024 * 1024
+_MOST_CHARACTERS = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Pace:
-    """The mean running time of handlers, in seconds, and size of payloads; 0 until one ended."""
+    """The mean running time of handlers, in seconds, and size of payloads, in characters.
+
+    Both are 0 until a handler has ended.
+    """
 
     mean: float = 0.0
     size: float = 0.0
@@ -35,11 +38,11 @@ class Pace:
     def within(self, seconds: float, most: int) -> int:
         """Return how many jobs run in so many seconds; 0 while nothing is known.
 
-        At most `most`, and no more than have room in some megabytes.
+        At most `most`, and with payloads of 16 Mi characters together.
         """
         if not self.mean:
             return 0
-        return int(min(most, seconds / self.mean, _MOST_BYTES / self.size))
+        return int(min(most, seconds / self.mean, _MOST_CHARACTERS / self.size))
 
 
 def _followed(mean: float, value: float) -> float:
