@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.only_on("mariadb", "mysql")
+
 SCRIPT = """
 import sys
 from types import SimpleNamespace
