@@ -11,7 +11,7 @@ from django.test import Client, override_settings
 
 from django_leasequeue.admin import filters, paging
 from django_leasequeue.core import dead_search, dives, recent
-from tests.bench_admin.fill import Filling
+from tests.bench_admin.fill import Filling, analyze
 from tests.bench_admin.measure import QUERIES, SECONDS, Measured
 from tests.bench_admin.pages import pages
 from tests.core.plans import Plan, explained
@@ -47,20 +47,32 @@ def test_each_page(connection: BaseDatabaseWrapper, monkeypatch: pytest.MonkeyPa
     user = User.objects.create_superuser("root")
     client = Client()
     client.force_login(user)
-    problems = []
     # A tenth of the rows is little enough for MySQL to sort; of more it walks the primary key.
     sorts = READS if connection.vendor == "mysql" and not is_mariadb(connection) else FEW_READS
+    problems = []
     for page, url in pages(worst, user.pk):
         if "o=1" in url:  # the same the other way round
             continue
-        with explained(connection, TABLES) as plans, count_statements(connection) as statements:
-            status = client.get(url).status_code
-        own = [sql for sql in statements if not sql.startswith(("EXPLAIN", "SHOW", "SET"))]
-        if status not in (200, 302) or len(own) >= QUERIES:
-            problems.append(f"{page}: status {status}, {len(own)} statements")
-        problems += [f"{page}: {plan}" for plan in plans if reads_much(page, plan)]
-        problems += [f"{page}: {plan}" for plan in plans if scans_or_sorts_much(plan, sorts)]
+        found = problems_of(connection, client, page, url, sorts)
+        if found:  # a server plans by a sample of the table: what is bad by two of them is ours
+            analyze(connection)
+            found = problems_of(connection, client, page, url, sorts)
+        problems += found
     assert not problems, "\n\n".join(problems)
+
+
+def problems_of(
+    connection: BaseDatabaseWrapper, client: Client, page: str, url: str, sorts: int
+) -> list[str]:
+    with explained(connection, TABLES) as plans, count_statements(connection) as statements:
+        status = client.get(url).status_code
+    own = [sql for sql in statements if not sql.startswith(("EXPLAIN", "SHOW", "SET"))]
+    problems = []
+    if status not in (200, 302) or len(own) >= QUERIES:
+        problems.append(f"{page}: status {status}, {len(own)} statements")
+    problems += [f"{page}: {plan}" for plan in plans if reads_much(page, plan)]
+    problems += [f"{page}: {plan}" for plan in plans if scans_or_sorts_much(plan, sorts)]
+    return problems
 
 
 def reads_much(page: str, plan: Plan) -> bool:

@@ -49,9 +49,11 @@ class Slot:
         job = assignment.job
         if assignment.last is None:
             jobs_claimed.tell(self._sender, worker=job.leased_by, jobs=[job])
+        # Before control hears of the start: it counts the time limit from then on, and no attempt
+        # that it ended may look shorter than that.
+        began, process = time.monotonic(), os.getpid()
         if not begin():
             return Report(job.lease, UNSTARTED)
-        began, process = time.monotonic(), os.getpid()
         listened = False
         if assignment.last is None:
             outcome = self.executor.execute(job, hold, assignment.limit)

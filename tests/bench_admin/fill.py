@@ -49,6 +49,12 @@ _TOKEN = {
 _ERROR = "ValueError: no such customer\\nTraceback (most recent call last): at the usual place"
 
 
+def analyze(connection: BaseDatabaseWrapper) -> None:
+    """Have the server look at the jobs and attempts, by whose sample it plans from now on."""
+    for table in ("leasequeue_job", "leasequeue_jobattempt"):
+        run(connection, ANALYZE[connection.vendor].format(table))
+
+
 @dataclass(frozen=True)
 class Filling:
     """So many jobs in so many queues, with one to three attempts each."""
@@ -65,8 +71,7 @@ class Filling:
             self._attempts(str(number), f"leasequeue_job WHERE claims >= {number}")
         worst = self._worst()
         self._others()
-        for table in ("leasequeue_job", "leasequeue_jobattempt"):
-            run(self.connection, ANALYZE[self.connection.vendor].format(table))
+        analyze(self.connection)
         return worst
 
     def _jobs(self, first: int, end: int) -> None:

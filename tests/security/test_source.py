@@ -51,6 +51,7 @@ ONLY_IN = {
 BY_NAME = {
     "__init__.py": "its own table of public names",
     "core/listening.py": "a literal: is psycopg there?",
+    "core/dialect.py": "the project's driver, and literals below it",
     "cli/table.py": "its own table of sub-commands",
     "conf.py": "the project's settings",
     "manifest.py": "the project's manifest",
