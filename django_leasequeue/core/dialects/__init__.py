@@ -1,0 +1,1 @@
+"""The dialects: what differs between the databases. `core.dialect` chooses among them."""
