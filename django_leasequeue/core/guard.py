@@ -37,15 +37,17 @@ def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
 
     It raises when the transaction must not be committed: a database error was swallowed outside a
     savepoint, `set_rollback(True)` was called, or the transaction ended behind Django's back.
+    Nor does `set_rollback(False)` help after an error that may have ended it.
     """
     swallowed: list[DatabaseError] = []
-    silent_ends = dialect_for(connection).silent_ends
+    dialect = dialect_for(connection)
     marked: list[bool] = []
+    ended: list[bool] = []
 
     def watch(
         execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
-        if silent_ends and not marked and not _is_harmless(sql):
+        if dialect.silent_ends and not marked and not _is_harmless(sql):
             marked.append(True)
             _execute(connection, "SAVEPOINT leasequeue_guard")
         try:
@@ -57,10 +59,12 @@ def guarded(connection: BaseDatabaseWrapper) -> Iterator[Callable[[], None]]:
                 # takes it back when it rolls back.
                 connection.needs_rollback = True
                 swallowed.append(error)
+                # With no savepoint set there is nothing that tells later what the server has kept.
+                ended.append(not marked and dialect.code_of(error) in dialect.ending_codes)
             raise
 
     def check() -> None:
-        if connection.needs_rollback:
+        if connection.needs_rollback or any(ended):
             raise JobError(
                 "a database error was swallowed inside the transaction, or it was "
                 "marked for rollback"

@@ -212,8 +212,11 @@ def test_a_composed_statement_that_fails(connection, declare, attempt):
 
 
 @pytest.mark.only_on("mariadb", "mysql", "postgres")
+@pytest.mark.parametrize("taken_back", [False, True])
 @pytest.mark.parametrize("atomic", [False, True])
-def test_a_real_deadlock_that_is_swallowed(connection, session, declare, attempt, atomic):
+def test_a_real_deadlock_that_is_swallowed(
+    connection, session, declare, attempt, atomic, taken_back
+):
     """The server has rolled everything back, and the COMMIT that follows would "succeed"."""
     first, second = make_report("first"), make_report("second")
     change = "UPDATE generated_reports SET tenant_id = %s WHERE id = %s"
@@ -232,6 +235,8 @@ def test_a_real_deadlock_that_is_swallowed(connection, session, declare, attempt
             run(default(), change, ["handler", first.id])
         except DatabaseError as error:
             errors.append(error)
+            if taken_back:
+                transaction.set_rollback(False)
 
     handle(declare, work, atomic=atomic)
     (held,) = running(connection)

@@ -58,6 +58,8 @@ class Dialect:
     one_writer: ClassVar[bool] = False
     #: Some errors and statements end a transaction without a word; a savepoint is gone with it.
     silent_ends: ClassVar[bool] = False
+    #: Those errors: what the transaction has written before may be gone, and it may be committed.
+    ending_codes: ClassVar[frozenset[Any]] = frozenset()
     #: Rows from one parameter, a JSON list of objects; takes their columns with types. "" without.
     json_rows: ClassVar[str] = ""
     #: A lease token as a parameter, made by `token_param`.

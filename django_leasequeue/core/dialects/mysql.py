@@ -30,6 +30,8 @@ class MySQL(Dialect):
     # Raw bytes in a statement make the process list unreadable (error 3854), and the slow log.
     token_mark = "UNHEX(%s)"
     silent_ends = True  # a deadlock that is swallowed (1213), DDL
+    # A lock wait (1205) takes all with it where innodb_rollback_on_timeout says so.
+    ending_codes = frozenset({1213, 1205, 1020, 3101, 1180})
     text_type = "varchar(%d) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin"
     ascii_type = "varchar(%d) CHARACTER SET ascii COLLATE ascii_bin"
     token_type = "binary(16)"
