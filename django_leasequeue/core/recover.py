@@ -96,11 +96,18 @@ def _one_by_one(connection: BaseDatabaseWrapper, limit: int, refusals: Refusals)
                 if recovered:
                     break  # the caller is to hear of these; the next batch raises
                 raise
-            found = run(connection, lambda cursor: _give_up(connection, cursor))
+            found = _give_up_first(connection)
         if not found:
             break
         recovered += found
     return recovered
+
+
+def _give_up_first(connection: BaseDatabaseWrapper) -> list[Recovered]:
+    try:
+        return run(connection, lambda cursor: _give_up(connection, cursor))
+    except CommitUnknown:
+        return []  # as above
 
 
 def _give_up(connection: BaseDatabaseWrapper, cursor: CursorWrapper) -> list[Recovered]:

@@ -14,7 +14,7 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.dialect import Dialect, dialect_for
 from django_leasequeue.core.lanes import Lane, as_mark, due_range
-from django_leasequeue.core.transaction import marks, run, tagged
+from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 
 __all__ = ["ClaimSettings", "Taken", "Wanted", "give_up", "take"]
 
@@ -192,7 +192,10 @@ def _end_unclaimed(
 
 
 def give_up(connection: BaseDatabaseWrapper, ids: Sequence[int]) -> int:
-    """Make jobs dead which the database refuses to reserve; return how many."""
+    """Make jobs dead which the database refuses to reserve; return how many, 0 if that is unknown.
+
+    What was not done after all is met again by the next claim.
+    """
     dialect = dialect_for(connection)
 
     def work(cursor: CursorWrapper) -> int:
@@ -209,4 +212,7 @@ def give_up(connection: BaseDatabaseWrapper, ids: Sequence[int]) -> int:
         _end_unclaimed(dialect, cursor, "dead", locked, UNCLAIMABLE_ERROR)
         return len(locked)
 
-    return run(connection, work)
+    try:
+        return run(connection, work)
+    except CommitUnknown:
+        return 0

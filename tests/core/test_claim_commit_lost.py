@@ -11,6 +11,7 @@ from django_leasequeue.core.lanes import Lanes
 from django_leasequeue.core.lease import renew
 from tests.core.arrange import claim_jobs, claim_one, job, snapshot
 from tests.core.interleave import at_statement
+from tests.core.refusing import refusing
 from tests.faults import RECONNECT, Fault, broken, holding_job, severs
 from tests.waiting import wait_until
 
@@ -97,3 +98,20 @@ def test_the_lane_goes_on_afterwards(connection, lost):
         for _ in range(4):
             found += [each.job_id for each in claim_jobs(connection, 1, lanes=lanes)]
     assert found == ids
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_of_the_end_of_a_row_that_cannot_be_reserved(connection, lost, when):
+    """Done or not, the next claim goes on from there."""
+    poison, good = enqueue("poison").id, enqueue("t").id
+    with refusing(connection, "status = 'reserved' AND job_type = 'poison'"):
+        with broken(connection, Fault(lost, match=commit, when=when)) as fault:
+            claim_jobs(connection, 1)
+        assert fault.fired == 1
+        lanes = Lanes(("default",))
+        wait_until(
+            lambda: (
+                claim_jobs(connection, 1, lanes=lanes) is not None
+                and [job(poison).status, job(good).status] == ["dead", "reserved"]
+            )
+        )

@@ -218,3 +218,22 @@ def test_a_database_that_takes_nothing_back_kills_a_few_jobs_at_most(connection,
     assert sorted(statuses) == ["dead"] * MAX_REFUSALS + ["reserved"] * 2 * MAX_REFUSALS
     assert len(recover_batch(connection, BATCH, refusals)) == 2 * MAX_REFUSALS
     assert refusals.in_a_row == 0
+
+
+@SERVERS
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_answer_to_giving_one_up_is_lost(connection, when):
+    """Done or not, the next pass goes on from there."""
+    poison, good = lapsed(connection, 2)
+    lost = next(code for code in RECONNECT[connection.vendor] if severs(code))
+    with refusing(connection, f"status = 'ready' AND id = {poison.job_id}"):
+        fault = Fault(lost, match=lambda sql: sql == "COMMIT", when=when)
+        with broken(connection, fault):
+            recover_batch(connection)
+        assert fault.fired == 1
+        wait_until(
+            lambda: (
+                recover_batch(connection) is not None
+                and [job(held.job_id).status for held in (poison, good)] == ["dead", "ready"]
+            )
+        )
