@@ -94,7 +94,7 @@ class HexField(_CharField):
 
 
 class TokenField(_Field):
-    """A lease token: 16 random bytes, one per claim call."""
+    """A lease token: 16 random bytes, new for each lane of a claim."""
 
     description = "Lease token"
     empty_values = [None]

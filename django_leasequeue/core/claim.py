@@ -1,10 +1,11 @@
-"""Claim: take due jobs of one lane under a fresh token, commit, then read their payloads."""
+"""Claim: take due jobs of a lane under a fresh token, commit, read their payloads; lane by lane."""
 
 from __future__ import annotations
 
 import secrets
+import time
 
-from django.db import DataError, IntegrityError
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
@@ -16,6 +17,9 @@ from django_leasequeue.core.transaction import CommitUnknown, run
 
 __all__ = ["ClaimSettings", "claim"]
 
+#: Once there are jobs to run, they wait no longer for more: so many lanes without any, in a row.
+_EMPTY_LANES = 8
+_MORE_SECONDS = 0.05
 _ROUNDS = 200  # of jobs that all came to nothing, before other lanes have their turn
 #: Refusals in a row that are the rows' own fault; with one more it is the database's.
 MAX_REFUSALS = 5
@@ -29,33 +33,62 @@ def claim(
     *,
     ahead: int = 0,
 ) -> list[Claimed]:
-    """Claim up to `limit` due jobs of the first lane that has any and return them in order.
+    """Claim up to `limit` due jobs, lane by lane, and return them in order.
 
     `ahead` more are claimed to wait in this worker, as far as the next in order has neither
-    crashed before nor is on its last attempt. Afterwards each is `reserved` under a token that no
+    crashed before nor is on its last attempt. Once there are some, only a few lanes without any
+    and little time are spent on more. Afterwards each is `reserved` under a token that no
     other claim ever had, attempts and claims one higher, until its lease from the moment of the
     claim. Jobs met on the way whose attempts are used up are dead, those past `expires_at`
     cancelled. A claim whose COMMIT answer was lost is looked up, so that what was claimed is
     returned. A job that the database refuses to reserve is dead; raises its error when it
-    refuses more than a few in a row.
+    refuses more than a few in a row. An error met once there are jobs is raised by the next call.
     """
+    lanes.raise_owed()
+    claimed: list[Claimed] = []
     wanted = Wanted(limit, ahead)
+    empty, until = 0, float("inf")
     for lane in lanes.ordered(connection) if wanted.total > 0 else ():
-        for _round in range(_ROUNDS):
-            if not lanes.has_due(connection, lane):
-                break
-            taken = _claim_lane(connection, lanes, lane, wanted, settings)
-            if taken.ids:
-                lanes.claimed(lane, taken.mark, full=len(taken.ids) == wanted.total)
-                return read_jobs(
-                    connection, taken.ids, taken.token, "reserved", settings.seconds_for
-                )
-            lanes.empty(lane)
-            if taken.stopped:
-                return []  # what is left here goes first: nothing of a later lane overtakes it
-            if not taken.others:
-                break
-    return []
+        try:
+            found, over = _claim_from(connection, lanes, lane, wanted, settings)
+        except (DatabaseError, InterfaceError) as error:
+            if not claimed:
+                raise
+            lanes.owed = error
+            break
+        if found and not claimed:
+            until = time.monotonic() + _MORE_SECONDS
+        claimed += found
+        wanted = wanted.without(len(found))
+        empty = 0 if found or not claimed else empty + 1
+        if over or not wanted.total or empty == _EMPTY_LANES or time.monotonic() > until:
+            break
+    return claimed
+
+
+def _claim_from(
+    connection: BaseDatabaseWrapper,
+    lanes: Lanes,
+    lane: Lane,
+    wanted: Wanted,
+    settings: ClaimSettings,
+) -> tuple[list[Claimed], bool]:
+    """Claim from one lane; return the jobs, and whether it may have more that go first.
+
+    Then nothing of a later lane may overtake them.
+    """
+    for _round in range(_ROUNDS):
+        if not lanes.has_due(connection, lane):
+            break
+        taken = _claim_lane(connection, lanes, lane, wanted, settings)
+        if taken.ids:
+            lanes.claimed(lane, taken.mark, full=len(taken.ids) == wanted.total)
+            jobs = read_jobs(connection, taken.ids, taken.token, "reserved", settings.seconds_for)
+            return jobs, taken.more
+        lanes.empty(lane)
+        if taken.stopped or not taken.others:
+            return [], taken.stopped or taken.more
+    return [], False
 
 
 def _claim_lane(
@@ -76,6 +109,7 @@ def _claim_lane(
         run(connection, work)
     except CommitUnknown:
         tries[-1].ids = look_up(connection, tries[-1].ids, tries[-1].token)
+        tries[-1].more = True
     except (DataError, IntegrityError):
         # One row cannot be claimed (a counter at its end, put there by plain SQL): find it.
         if wanted.total > 1:

@@ -1,8 +1,9 @@
 """Lanes: where due jobs are looked for. A lane is one queue and one priority.
 
-A claim that had to sort would lock every candidate, so each claim ranges over one lane, in the
-claim index's own order. Lanes are found by index dives. A lane's low-water mark starts its range
-at the last claimed time, past the entries that a held read view keeps the server from purging.
+A claim that had to sort would lock every candidate, so it ranges over one lane after the other, in
+the claim index's own order. Lanes are found by index dives. A lane's low-water mark starts its
+range at the last claimed time, past the entries that a held read view keeps the server from
+purging.
 """
 
 from __future__ import annotations
@@ -76,11 +77,19 @@ class Lanes:
     queues: tuple[str, ...]
     #: How many jobs the database refused to reserve since this worker's last successful claim.
     refusals: int = 0
+    #: What went wrong in a claim that had jobs already.
+    owed: Exception | None = None
     _ready: ReadyQueues = field(default_factory=ReadyQueues)
     _cache: list[tuple[str, list[Lane]]] = field(default_factory=list)
     _due_at: float = float("-inf")
     _states: dict[Lane, _State] = field(default_factory=dict)
     _last: str = ""
+
+    def raise_owed(self) -> None:
+        """Raise what the last claim has met and has not raised."""
+        owed, self.owed = self.owed, None
+        if owed is not None:
+            raise owed
 
     def ordered(self, connection: BaseDatabaseWrapper) -> list[Lane]:
         """Return the lanes to look at now, best first."""

@@ -47,6 +47,10 @@ class Wanted(NamedTuple):
         """The jobs asked for in all."""
         return self.limit + self.ahead
 
+    def without(self, count: int) -> Wanted:
+        """Return what is still wanted after so many jobs."""
+        return Wanted(max(0, self.limit - count), self.ahead - max(0, count - self.limit))
+
     def one(self) -> Wanted:
         """Return what asks for the first job only."""
         return Wanted(1, 0) if self.limit else Wanted(0, 1)
@@ -56,7 +60,8 @@ class Wanted(NamedTuple):
 class Taken:
     """What one claim transaction did, known before its COMMIT.
 
-    `others` counts the jobs that it ended; `stopped` tells that it left a due job untaken.
+    `others` counts the jobs that it ended; `stopped` tells that it left a due job untaken, `more`
+    that the lane may have others.
     """
 
     token: bytes
@@ -64,6 +69,7 @@ class Taken:
     mark: Any = None
     others: int = 0
     stopped: bool = False
+    more: bool = False
 
 
 def take(
@@ -80,10 +86,12 @@ def take(
     Its `ids` are known before they are reserved: those that a refusal was about.
     """
     dialect = dialect_for(connection)
-    found = _sift(_lock_due(dialect, cursor, lane, mark, wanted.total), wanted.limit)
+    rows = _lock_due(dialect, cursor, lane, mark, wanted.total)
+    found = _sift(rows, wanted.limit)
     taken.ids = [job_id for job_id, _type in found.runnable]
     taken.others = len(found.used_up) + len(found.expired)
     taken.stopped = found.stopped
+    taken.more = len(rows) == wanted.total
     if taken.ids or taken.others:
         taken.mark = as_mark(dialect, found.last)
     _end_unclaimed(dialect, cursor, "dead", found.used_up, USED_UP_ERROR)

@@ -54,12 +54,6 @@ def test_priority_is_strict(connection, queues):
     assert claimed_ids(connection, 10, lanes=lanes) == expected
 
 
-def test_a_claim_takes_from_one_lane(connection):
-    high, low = enqueue("t", priority=1), enqueue("t")
-    assert [job.job_id for job in claim_jobs(connection, 5)] == [high.id]
-    assert [job.job_id for job in claim_jobs(connection, 5)] == [low.id]
-
-
 def test_queues_are_strict_in_the_order_given(connection):
     made = {name: [enqueue("t", queue=name).id for _ in range(2)] for name in ("a", "b", "c")}
     lanes = Lanes(("c", "a"))

@@ -155,7 +155,7 @@ class Machine(RuleBasedStateMachine):
         self._claim(worker, limit)
 
     def _claim(self, worker: str, limit: int) -> None:
-        """The first that are due, of the best lane: no more, no others, in order."""
+        """The first that are due, of the best lanes: no more, no others, in order."""
         self.moment += 1_000
         wanted = self._due(worker.split(","), limit)
         taken = claim_jobs(self.connection, limit, lanes=self.workers[worker], worker=worker)
@@ -177,17 +177,22 @@ class Machine(RuleBasedStateMachine):
             if job.status == "ready" and job.due and job.queue not in self.paused
         ]
         lanes = [(name, priority) for name in names for priority in (5, 0)]
+        wanted: list[int] = []
         for lane in lanes:
             here = [job for job in due if (job.queue, job.priority) == lane]
             here.sort(key=lambda job: (times[job.id], job.id))
             while here:
-                first, here = here[:limit], here[limit:]
+                first, here = here[: limit - len(wanted)], here[limit - len(wanted) :]
                 ended = [job for job in first if _ends_unclaimed(job)]
                 for job in ended:
                     job.expire_unclaimed()
                 if len(ended) < len(first):
-                    return [job.id for job in first if job not in ended]
-        return []
+                    full = len(wanted) + len(first) == limit
+                    wanted += [job.id for job in first if job not in ended]
+                    if full:  # what is left here goes before other lanes
+                        return wanted
+                    break
+        return wanted
 
     @precondition(lambda self: self.leases)
     @rule(chosen=several)

@@ -34,6 +34,13 @@ def claiming(now: Round) -> Act:
     return lambda: now.claim(4)
 
 
+def claiming_lane_by_lane(now: Round) -> Act:
+    """A claim that goes on to the next priority, under another token."""
+    now.enqueued(2, priority=1)
+    now.enqueued(1)
+    return lambda: now.claim(4)
+
+
 def claiming_from_every_queue(now: Round) -> Act:
     """Whatever queue has its turn; who claims what another round has left, lets it expire."""
     now.enqueued(1)
@@ -46,7 +53,6 @@ def claiming_what_is_refused(now: Round) -> Act:
     write(now.connection, refused, job_type=UNRESERVED)
     now.enqueued(1)
     now.ends = ["dead", "done"]
-    now.raises = True  # to the worker's loop, when nobody knows whether the job is dead
     return lambda: now.claim(2)
 
 
@@ -158,7 +164,6 @@ def recovering_what_is_refused(now: Round) -> Act:
     nothing_expired(now)
     good, bad = now.claimed(2)
     now.ends = ["done", "dead"]
-    now.raises = True  # as above
     row = JobAttempt(job_id=bad.job_id, number=bad.number, token=bad.lease.token, outcome="failed")
     row.save(force_insert=True)
     expire(now.connection, good.job_id, bad.job_id)
@@ -200,6 +205,7 @@ OUTCOMES = [
 ]
 CASES: list[Case] = [
     claiming,
+    claiming_lane_by_lane,
     claiming_from_every_queue,
     claiming_what_is_refused,
     renewing,
