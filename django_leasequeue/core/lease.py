@@ -24,6 +24,7 @@ __all__ = [
     "ends_on_record",
     "fence",
     "hold_within",
+    "lock_within",
     "renew",
     "standing",
 ]
@@ -153,6 +154,26 @@ def hold_within(
         [dialect.span(seconds), lease.job_id, *tokens],
     )
     if cursor.rowcount != 1:
+        raise LeaseLost(f"job {lease.job_id}: the lease was lost before its effects")
+
+
+def lock_within(connection: BaseDatabaseWrapper, cursor: CursorWrapper, lease: Lease) -> None:
+    """Lock a held job's row until the caller's transaction ends, and write nothing.
+
+    Nobody else can end the lease meanwhile. The UPDATE of `hold_within` locks it, too, and costs an
+    entry in each index. Raises LeaseLost when the lease is not held any more.
+    """
+    dialect = dialect_for(connection)
+    held, tokens = fence(dialect, [lease])
+    cursor.execute(
+        tagged(
+            "hold",
+            f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} "
+            f"WHERE id = %s AND {held}{dialect.wait_locked}",
+        ),
+        [lease.job_id, *tokens],
+    )
+    if not cursor.fetchall():
         raise LeaseLost(f"job {lease.job_id}: the lease was lost before its effects")
 
 

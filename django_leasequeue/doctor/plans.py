@@ -14,7 +14,7 @@ from django_leasequeue.core.dialect import trouble
 from django_leasequeue.core.inspection.explain import explained_instead
 from django_leasequeue.core.inspection.plan import Plan
 from django_leasequeue.core.lanes import Lane
-from django_leasequeue.core.lease import Lease, hold_within, renew
+from django_leasequeue.core.lease import Lease, hold_within, lock_within, renew
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.take import ClaimSettings, Taken, Wanted, take
 from django_leasequeue.core.transaction import run
@@ -90,3 +90,5 @@ def _recovery(case: Case) -> None:
 def _completion(case: Case) -> None:
     with suppress(LeaseLost):
         run(case.worker, lambda cursor: hold_within(case.worker, cursor, _NOBODY[0], 60))
+    with suppress(LeaseLost):
+        run(case.worker, lambda cursor: lock_within(case.worker, cursor, _NOBODY[0]))

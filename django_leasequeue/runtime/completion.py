@@ -17,7 +17,7 @@ from django_leasequeue.core.lease import Claimed
 from django_leasequeue.core.settle import finish_within
 from django_leasequeue.events import log_event
 from django_leasequeue.outcomes import Outcome
-from django_leasequeue.runtime.fenced import fenced, hold_row
+from django_leasequeue.runtime.fenced import fenced, hold_row, lock_row
 from django_leasequeue.runtime.holds import Hold
 from django_leasequeue.runtime.interrupts import Interrupts
 
@@ -42,7 +42,7 @@ class Completion:
         """Run the block in a transaction that completes the job, or in none.
 
         `outcome` is called after the block, before the commit: what it raises rolls everything
-        back. `hold_first` locks the job's row and prolongs the lease before the block; without
+        back. `hold_first` locks the job's row under the fence before the block; without
         it the fence comes last alone. Afterwards the job is done together with the block's rows.
         Raises LeaseLost, or the block's or the database's error, with nothing of it kept. An
         on_commit callback that raises changes nothing: the job is done, the error is logged.
@@ -64,7 +64,7 @@ class _Completing:
 
     def begin(self, connection: BaseDatabaseWrapper) -> None:
         if self.hold_first:
-            self._hold(connection)
+            lock_row(connection, self.job, self.hold)
 
     def prepare(self) -> None:
         self._endings.append(self.outcome())

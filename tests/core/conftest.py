@@ -99,11 +99,14 @@ def effects(request: pytest.FixtureRequest, declare: Callable[..., Any]) -> Call
 
 @pytest.fixture
 def attempt(alias: str) -> Callable[..., Outcome]:
-    """Run one attempt of a claimed job in a thread, as a worker's handler thread would."""
+    """Run one attempt of a claimed job in a thread, as a worker's handler thread would.
 
-    def execute(claimed: Claimed, *, seconds: float = 60) -> Outcome:
+    The lease is of so many seconds, and was claimed or renewed `ago` of them ago.
+    """
+
+    def execute(claimed: Claimed, *, seconds: float = 60, ago: float = 0) -> Outcome:
         hold = Hold(claimed.lease, seconds)
-        hold.extend(ticks())
+        hold.extend(ticks() - ago)
         executor = Executor(alias, Interrupts(), lambda: False)
         try:
             return executor.execute(claimed, hold)

@@ -12,7 +12,7 @@ from django_leasequeue import cancel, enqueue, enqueue_many, requeue, reschedule
 from django_leasequeue.core import attempts, bury, drain, effects, park
 from django_leasequeue.core.checkpoint import save_checkpoint
 from django_leasequeue.core.lanes import Lanes
-from django_leasequeue.core.lease import Claimed, hold_within, renew, standing
+from django_leasequeue.core.lease import Claimed, hold_within, lock_within, renew, standing
 from django_leasequeue.core.progress import save_progress
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, finish_within, settle
@@ -191,7 +191,7 @@ def completion(worker: BaseDatabaseWrapper) -> Callable[[], object]:
     def work() -> None:
         project = connections["default"]
         with transaction.atomic(), project.cursor() as cursor:
-            hold_within(project, cursor, job.lease, 60)
+            lock_within(project, cursor, job.lease)
             finish_within(project, cursor, job.lease, Outcome(End.COMPLETED))
 
     return work

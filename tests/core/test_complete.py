@@ -11,10 +11,16 @@ from django_leasequeue import JobResult, Skip, enqueue
 from django_leasequeue.core.settle import Ending, settle
 from django_leasequeue.models import Job
 from django_leasequeue.outcomes import End
-from tests.core.arrange import history, job, outcomes, running, shift
+from tests.core.arrange import history, job, outcomes, running
 from tests.core.reports import make_report, reports
 
 pytestmark = [pytest.mark.usefixtures("connection"), pytest.mark.leaves_reserved]
+
+
+def rows(connection, sql, params):
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return cursor.fetchall()
 
 
 def after(connection, held, outcome):
@@ -68,20 +74,25 @@ def test_nobody_sees_a_part_of_it(connection, session, as_default, attempt, effe
     assert reports() == ["k"]
 
 
-def test_the_fence_comes_first_in_complete(connection, declare, attempt):
-    """It prolongs the lease for the block, and holds the row until the commit."""
-    left = []
+@pytest.mark.parametrize(("ago", "prolonged"), [(0, False), (20, True)])
+def test_the_fence_comes_first_in_complete(
+    connection, db_kind, session, declare, attempt, ago, prolonged
+):
+    """It holds the row until the commit, and prolongs for the block what is not new."""
+    seen = []
 
     @declare("arranged", takes_context=True)
     def handler(context, n):
         with context.complete():
             row = Job.objects.get(pk=context.job_id)
-            left.append((row.lease_until - row.claimed_at).total_seconds())
+            free = "SELECT id FROM leasequeue_job WHERE id = %s FOR UPDATE SKIP LOCKED"
+            locked = db_kind == "sqlite" or not rows(rival, free, [context.job_id])
+            seen.append((row.lease_until > until, locked))
 
     (held,) = running(connection)
-    shift(connection, held.job_id, "lease_until", 5)
-    assert attempt(held).settled
-    assert left[0] > 55
+    rival, until = session(), job(held.job_id).lease_until
+    assert attempt(held, ago=ago).settled
+    assert seen == [(prolonged or db_kind == "sqlite", True)]
 
 
 @pytest.mark.parametrize("result", [object(), {1}, b"", float("nan"), "\0", "\ud800", 2**70])

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from django_leasequeue import LeaseLost, cancel
 from django_leasequeue.core.bury import close_burial, postpone_burial, take_burials
 from django_leasequeue.core.checkpoint import save_checkpoint
-from django_leasequeue.core.lease import Claimed, Lease, hold_within, renew
+from django_leasequeue.core.lease import Claimed, Lease, hold_within, lock_within, renew
 from django_leasequeue.core.progress import save_progress
 from django_leasequeue.core.recover import recover_batch
 from django_leasequeue.core.settle import Ending, Verdict, finish_within, settle
@@ -117,9 +117,13 @@ def test_settle(connection, gone, way, outcome):
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_hold_within_a_transaction(connection, gone):
+@pytest.mark.parametrize("prolong", [True, False])
+def test_hold_within_a_transaction(connection, gone, prolong):
     def work(cursor: CursorWrapper) -> None:
-        hold_within(connection, cursor, gone, 60)
+        if prolong:
+            hold_within(connection, cursor, gone, 60)
+        else:
+            lock_within(connection, cursor, gone)
 
     with pytest.raises(LeaseLost):
         after_a_report(connection, work)
