@@ -66,6 +66,8 @@ __all__ = ["Worker", "WorkerOptions"]
 _LOOK_SECONDS = 0.2
 #: Limits are not looked at more often than this.
 _ENFORCE_SECONDS = 0.02
+#: Nor are the words of children that all have work.
+_WORDS_SECONDS = 0.005
 #: Then a slot becomes free: for the hooks of the dead, and for what else waits for one.
 _AHEAD_SECONDS = 1.0
 
@@ -277,6 +279,7 @@ class Worker:
             return
         if self.bell is None or not self._listening:
             self.crew.wait(self.wakeup, seconds)
+            self._linger()
             return
         deaf = self.bell.deaf_seconds()
         if deaf:  # what comes meanwhile is for the next look
@@ -288,6 +291,12 @@ class Worker:
                 self.intake.forget()  # its lane may be new, or it was committed late
                 self.poll.active()
                 return
+
+    def _linger(self) -> None:
+        """Let the words of children come together while each has work: reading one costs a pass."""
+        left = self._turned_at + _WORDS_SECONDS - ticks()
+        if left > 0 and not self.shutdown.stopping and self.crew.occupied(left):
+            self.wakeup.wait(left)
 
     def _is_outage(self, error: Exception) -> bool:
         known = self.outage.ongoing

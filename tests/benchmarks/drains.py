@@ -38,6 +38,7 @@ class Drain:
     alias: str = "default"
     effects: bool = False
     settings: dict[str, object] = field(default_factory=dict)
+    options: dict[str, object] = field(default_factory=dict)
 
     def __call__(self) -> dict[str, float]:
         """Fill an empty table, drain it, and return the jobs per second."""
@@ -72,6 +73,7 @@ class Drain:
             **os.environ,
             "DATABASE_URL": url_of(self.alias),
             "BENCH_LEASEQUEUE": json.dumps(self.settings),
+            "BENCH_OPTIONS": json.dumps(self.options),
         }
         with self.log(name).open("wb") as log:
             return subprocess.Popen(

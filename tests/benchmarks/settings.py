@@ -14,6 +14,12 @@ from testproject.settings import DATABASES, INSTALLED_APPS, LEASEQUEUE
 
 INSTALLED_APPS = [*(app for app in INSTALLED_APPS if app != "reports"), "tests.benchmarks.work"]
 
+#: Of the connections of workers, beside what the project has.
+DATABASES["default"]["OPTIONS"] = {
+    **DATABASES["default"].get("OPTIONS", {}),
+    **json.loads(os.environ.get("BENCH_OPTIONS", "{}")),
+}
+
 #: Filled once, so that runs on it and on an empty table can take turns.
 DATABASES["big"] = {**DATABASES["default"], "NAME": f"{DATABASES['default']['NAME']}_big"}
 
