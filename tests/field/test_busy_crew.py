@@ -45,3 +45,34 @@ def test_a_slot_becomes_free_once_a_second(monkeypatch):
     finally:
         crew.close = lambda hard: None
         worker.close()
+
+
+@pytest.mark.parametrize(
+    ("occupied", "stopping", "lingers"),
+    [(True, False, True), (False, False, False), (True, True, False)],
+)
+def test_words_of_children_that_have_work_are_read_together(
+    monkeypatch, occupied, stopping, lingers
+):
+    """The first comes after one millisecond: control has a pass five after the last."""
+    worker = Worker(solo=True)
+    lingered: list[float] = []
+    now = 100.0
+
+    def wait(wakeup, seconds):
+        nonlocal now
+        now += 0.001
+        if stopping:
+            worker.stop()
+        return False
+
+    monkeypatch.setattr(worker_module, "ticks", lambda: now)
+    monkeypatch.setattr(worker.wakeup, "wait", lingered.append)
+    try:
+        worker.crew = SimpleNamespace(wait=wait, occupied=lambda seconds: occupied, charges=[])
+        worker._turned_at = now
+        worker._wait(1.0)
+        assert lingered == ([pytest.approx(0.004)] if lingers else [])
+    finally:
+        worker.crew.close = lambda hard: None
+        worker.close()
