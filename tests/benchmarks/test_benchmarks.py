@@ -63,7 +63,7 @@ def figures(*values):
 
 def measured(tmp_path, **contestants):
     said: list[str] = []
-    return rounds.run(scenario(**contestants), Bench(tmp_path, "sqlite", pairs=3), said.append)
+    return rounds.run(scenario(**contestants), Bench(tmp_path, "mariadb", pairs=3), said.append)
 
 
 def test_a_ratio_is_the_median_of_the_rounds(tmp_path):
@@ -72,8 +72,14 @@ def test_a_ratio_is_the_median_of_the_rounds(tmp_path):
     assert (ratio["ratios"], ratio["ratio"], ratio["met"]) == ([0.5, 2, 3], 2, True)
     (bound,) = row["bounds"]
     assert (bound["value"], bound["met"]) == (4, False)
-    assert "| sqlite | ours ÷ limit | 2.00 (0.50 to 3.00) | ≥ 1 | yes |" in report.text_of(row)
+    assert "| mariadb | ours ÷ limit | 2.00 (0.50 to 3.00) | ≥ 1 | yes |" in report.text_of(row)
     assert "| ≤ 3 | **no** |" in report.text_of(row)
+
+
+def test_sqlite_is_shown_beside_servers_and_not_judged(tmp_path):
+    found = scenario(ours=figures(1.0), limit=figures(2.0))
+    row = rounds.run(found, Bench(tmp_path, "sqlite", pairs=1), len)
+    assert (row["comparisons"][0]["ratio"], row["comparisons"][0]["at_least"]) == (0.5, None)
 
 
 def test_contestants_take_turns(tmp_path):

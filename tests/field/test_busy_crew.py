@@ -69,10 +69,11 @@ def test_words_of_children_that_have_work_are_read_together(
     monkeypatch.setattr(worker_module, "ticks", lambda: now)
     monkeypatch.setattr(worker.wakeup, "wait", lingered.append)
     try:
-        worker.crew = SimpleNamespace(wait=wait, occupied=lambda seconds: occupied, charges=[])
+        crew = SimpleNamespace(wait=wait, occupied=lambda seconds: occupied, charges=[])
+        crew.close = lambda hard: None
+        worker.crew = crew
         worker._turned_at = now
         worker._wait(1.0)
         assert lingered == ([pytest.approx(0.004)] if lingers else [])
     finally:
-        worker.crew.close = lambda hard: None
         worker.close()

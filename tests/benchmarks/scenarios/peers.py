@@ -58,7 +58,7 @@ SCENARIOS = (
             Comparison(OURS, "Celery (Redis)", at_least=1),
             Comparison(OURS, "huey (Redis)"),
             Comparison(OURS, "pgqueuer", at_least=0.8),
-            Comparison(f"{OURS} --solo", "huey (SQLite)", at_least=0.5),
+            Comparison(f"{OURS} --solo", "huey (SQLite)", at_least=0.5, databases=("sqlite",)),
         ),
         databases=ALL,
     ),
