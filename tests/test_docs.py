@@ -20,6 +20,7 @@ from django.db.models import NOT_PROVIDED, Field, Model, Value
 
 import django_leasequeue
 from django_leasequeue import Exponential, Fixed, JobContext, Linear, codec, signals
+from django_leasequeue.backend.checks import check_backend
 from django_leasequeue.cli.parsing import SubParser
 from django_leasequeue.cli.worker import add_worker_arguments
 from django_leasequeue.conf import BOUNDS, MIN_KEY_LENGTH, Conf
@@ -253,10 +254,11 @@ def written(strategy: type) -> str:
 
 
 def test_the_checks():
-    """Every id of the code is in the table, and each finding's section is about it."""
+    """Every id of the code is in the table, each for one finding, and its section is about it."""
     text = markdown.read("checks.md")
     kinds = {kind.id: kind for kind in kinds_of_findings()}
-    assert set(markdown.table(text, "All findings")) == set(kinds)
+    assert set(markdown.table(text, "All findings")) == {*kinds, *ids_of_tasks()}
+    assert not ids_of_tasks() & set(kinds)
     for kind in kinds.values():
         assert kind.section in markdown.anchors(text), kind.id
         (heading,) = [
@@ -282,6 +284,22 @@ def kinds_named_by(function: Any) -> Iterator[Kind]:
     module = importlib.import_module(function.__module__)
     named = (vars(module).get(name) for name in function.__code__.co_names)
     return (kind for kind in named if isinstance(kind, Kind))
+
+
+@pytest.mark.parametrize(
+    ("page", "heading"), [("checks.md", "All findings"), ("tasks.md", "Checks")]
+)
+def test_the_checks_of_tasks(page, heading):
+    rows = markdown.table(markdown.read(page), heading)
+    assert ids_of_tasks() == {
+        name for name, row in rows.items() if row.get("looks", "check alone") == "check alone"
+    }
+
+
+def ids_of_tasks() -> set[str]:
+    """Return the ids of what a backend of django.tasks says of its own settings."""
+    found = check_backend("default", [""], {"database": "", "DATABASE": "nowhere"})
+    return {str(message.id) for message in found}
 
 
 def kinds_of_findings() -> Iterator[Kind]:

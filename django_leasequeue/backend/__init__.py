@@ -93,7 +93,7 @@ class LeaseQueueBackend(BaseTaskBackend):
         return result
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """Return what is wrong with this backend's settings (leasequeue.E011 and on)."""
+        """Return what is wrong with this backend's settings (leasequeue.E017 to E019)."""
         if task_backends[self.alias] is not self:
             return []  # the check of the backport, beside Django's own: it was said already
         return check_backend(self.alias, self.queues, self.options)

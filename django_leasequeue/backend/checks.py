@@ -30,16 +30,16 @@ def _queues(queues: Collection[Any]) -> list[tuple[str, str, str]]:
         queue for queue in queues if not isinstance(queue, str) or not 1 <= len(queue) <= _LONGEST
     ]
     hint = f"A queue's name is a text of 1 to {_LONGEST} characters."
-    return [("E011", f"{queue!r} in QUEUES is no name of a queue.", hint) for queue in wrong]
+    return [("E017", f"{queue!r} in QUEUES is no name of a queue.", hint) for queue in wrong]
 
 
 def _options(options: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     faults = [
-        ("E012", f"OPTIONS has no {name!r}.", f"There are {', '.join(sorted(_OPTIONS))}.")
+        ("E018", f"OPTIONS has no {name!r}.", f"There are {', '.join(sorted(_OPTIONS))}.")
         for name in sorted(set(options) - _OPTIONS)
     ]
     database = options.get("DATABASE")
     if database is not None and database not in settings.DATABASES:
         hint = "Name an alias of DATABASES, or leave it out."
-        faults.append(("E013", f"there is no database {database!r}.", hint))
+        faults.append(("E019", f"there is no database {database!r}.", hint))
     return faults

@@ -27,10 +27,10 @@ def test_sound():
 @pytest.mark.parametrize(
     ("entry", "found"),
     [
-        ({"QUEUES": ["x" * 65]}, "leasequeue.E011"),
-        ({"QUEUES": [""]}, "leasequeue.E011"),
-        ({"OPTIONS": {"database": "default"}}, "leasequeue.E012"),
-        ({"OPTIONS": {"DATABASE": "nowhere"}}, "leasequeue.E013"),
+        ({"QUEUES": ["x" * 65]}, "leasequeue.E017"),
+        ({"QUEUES": [""]}, "leasequeue.E017"),
+        ({"OPTIONS": {"database": "default"}}, "leasequeue.E018"),
+        ({"OPTIONS": {"DATABASE": "nowhere"}}, "leasequeue.E019"),
     ],
 )
 def test_broken(entry, found):
