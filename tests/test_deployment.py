@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from django_leasequeue.conf import Conf
+from django_leasequeue.runtime import outage
+from django_leasequeue.runtime.connections import bounds_for
 from tests.markdown import DOCS
 
 FOLDER = DOCS / "deployment"
@@ -53,8 +55,13 @@ def unit() -> ConfigParser:
 
 
 def least_stop_seconds(conf: Conf) -> float:
-    """The grace period, the kill, and giving back, which is tried for at least five seconds."""
-    return max(conf.GRACE + conf.KILL_AFTER + max(conf.GRACE, 5), conf.LEASE)
+    """The grace period, the kill, and the last tries to give jobs back, or a lease."""
+    return max(conf.GRACE + conf.KILL_AFTER + last_tries(conf), conf.LEASE)
+
+
+def last_tries(conf: Conf) -> float:
+    """A statement under way when the child is killed, a pause, and one statement more."""
+    return 2 * max(bounds_for(conf.LEASE).values()) + outage._LONGEST_WAIT
 
 
 def problems(unit: ConfigParser, conf: Conf) -> list[str]:
@@ -109,6 +116,7 @@ def test_the_figures_in_its_comments_are_the_defaults():
     for words, value in (
         (r"--grace \((\d+)\)", Conf().GRACE),
         (r"--kill-after \((\d+)\)", Conf().KILL_AFTER),
+        (r"then (\d+) for the last tries", last_tries(Conf())),
         (r"the lease \((\d+)\)", Conf().LEASE),
     ):
         assert re.findall(words, text) == [f"{value:g}"]
