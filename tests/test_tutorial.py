@@ -118,7 +118,7 @@ def test_the_tutorial_does_what_it_says(shell, tmp_path):
         else:
             position = began
             for line in block.code.splitlines():
-                position = shell.expect(re.escape(line).replace("…", ".*"), position)
+                position = shell.expect(re.escape(line).replace("…", r"\S*"), position)
 
 
 def write(folder: Path, block: Block) -> None:
