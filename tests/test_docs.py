@@ -23,7 +23,7 @@ from django_leasequeue import Exponential, Fixed, JobContext, Linear, codec, sig
 from django_leasequeue.backend.checks import check_backend
 from django_leasequeue.cli.parsing import SubParser
 from django_leasequeue.cli.worker import add_worker_arguments
-from django_leasequeue.conf import BOUNDS, MIN_KEY_LENGTH, Conf
+from django_leasequeue.conf import BOUNDS, MIN_KEY_LENGTH, TIMEOUT_BOUNDS, Conf
 from django_leasequeue.core import bury, recover, resign, sealing, ticking
 from django_leasequeue.core.clock import RandomKey, UtcNow
 from django_leasequeue.core.request import build_request
@@ -38,7 +38,7 @@ from django_leasequeue.runtime.options import WorkerOptions
 from django_leasequeue.statuses import TRANSITIONS, Status
 from tests import house_rules, markdown
 from tests.markdown import DOCS, ROOT
-from tests.test_workflows import ENTRIES
+from tests.test_workflows import DJANGOS, ENTRIES
 
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in markdown.pages()]
 TABLES = {model._meta.db_table: model for model in apps.get_app_config("leasequeue").get_models()}
@@ -137,6 +137,9 @@ def test_the_readme_names_the_versions_of_the_workflow():
         named = rows[row]["tested by the workflow file"].split(", ")
         tested = [entry[key] for name, entry in ENTRIES if name == job]
         assert named == list(dict.fromkeys(tested)), row
+    words = {word for _name, entry in ENTRIES for word in entry["pythons"].split(",")}
+    djangos = [version for word, (version, _python) in DJANGOS.items() if word in words]
+    assert rows["Django"]["tested by the workflow file"].split(", ") == djangos
 
 
 # Settings, options, context
@@ -163,6 +166,8 @@ def test_the_settings():
         if item.name in BOUNDS:
             low, high = BOUNDS[item.name]
             assert row["bounds"] == f"{low} to {high}", item.name
+    least, most = TIMEOUT_BOUNDS
+    assert rows["TIMEOUT"]["bounds"] == f"{least} to {most}"
 
 
 def shown(default: object) -> str:
