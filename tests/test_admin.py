@@ -672,7 +672,7 @@ def test_cancel(operator: Client) -> None:
 
 @pytest.mark.parametrize("query", ["status=dead", ""])
 @pytest.mark.parametrize("across", [True, False])
-def test_what_was_shown_dead_and_is_ready_again_is_not_discarded(
+def test_what_was_shown_dead_and_is_ready_again_is_not_cancelled(
     operator: Client, monkeypatch: pytest.MonkeyPatch, query: str, across: bool
 ) -> None:
     """Somebody else requeues it, between the selection and the run's own look at it."""

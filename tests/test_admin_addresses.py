@@ -156,7 +156,7 @@ ACTIONS = {
     "requeue": ("job/{job}/act/requeue/", {"claims": "1", "status": "dead"}),
     "cancel": ("job/{job}/act/cancel/", {"claims": "1", "status": "dead"}),
     "requeue selected": ("deadgroup/requeue/selected/", {"job": "{job}", "shown_at": "{now}"}),
-    "discard selected": ("deadgroup/cancel/selected/", {"job": "{job}", "shown_at": "{now}"}),
+    "cancel selected": ("deadgroup/cancel/selected/", {"job": "{job}", "shown_at": "{now}"}),
     "note": (f"deadgroup/group/note/?fingerprint={FINGERPRINT}", {"note": "tell why"}),
     "snooze": (f"deadgroup/group/snooze/?fingerprint={FINGERPRINT}", {"hours": "1"}),
     "pause": ("queue/pause/", {"queue": "another"}),

@@ -607,7 +607,7 @@ def test_a_run_is_cancelled_with_a_reason(operator: Client) -> None:
     assert operator.post(address, {"state": "running"}).status_code == 403
 
 
-def test_discarded_they_are_cancelled(operator: Client) -> None:
+def test_a_group_is_cancelled(operator: Client) -> None:
     ids = bury(3, fingerprint=A)
     confirm(operator, f"fingerprint={A}", "cancel")
     assert statuses(ids) == ["cancelled"] * 3
@@ -753,7 +753,7 @@ def test_requeue_and_cancel_from_the_jobs_page(operator: Client) -> None:
     again = press(operator, pk, "requeue", "fixed", **seen)
     assert "it has changed since" in again
     assert "Requeue this job" not in again
-    # What was dead when it was shown, and is to be discarded, is ready again: it stays so.
+    # What was dead when it was shown, and is to be cancelled, is ready again: it stays so.
     assert "it has changed since" in press(operator, pk, "cancel", "not wanted", **seen)
     assert statuses([pk]) == ["ready"]
     Job.objects.filter(pk=pk).update(status="dead", claims=7)  # it ran, and died again

@@ -83,7 +83,7 @@ def is_across(request: HttpRequest) -> bool:
 def meant(request: HttpRequest, operation: str) -> Sequence[Status]:
     """Return the statuses that the operation may change where the list shows but one.
 
-    A dead letter that is to be discarded, and is ready again by then, is not cancelled.
+    A dead letter that is to be cancelled, and is ready again by then, is not cancelled.
     """
     word = request.GET.get("status")
     if word is None:

@@ -37,7 +37,7 @@ __all__ = ["BulkStart"]
 #: A page shows fewer; MariaDB makes a table of a list of a thousand, and scans that.
 MOST_TICKED = 500
 
-_TITLES = {"requeue": _("Requeue dead letters"), "cancel": _("Discard dead letters")}
+_TITLES = {"requeue": _("Requeue dead letters"), "cancel": _("Cancel dead letters")}
 
 
 class BulkStart(OperatorAdmin[DeadGroup]):

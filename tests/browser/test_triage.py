@@ -44,7 +44,7 @@ def test_three_groups_of_300_to_empty(site, worker_process):
     assert len(dead()) == 2
 
     site.open("deadgroup/?type=report.generate")
-    site.one("#discard-all").click()
+    site.one("#cancel-all").click()
     confirm(site, "those reports are not wanted any more")
     site.wait(lambda: site.one("#run-changed").text == "100", "the run's end")
     assert sum(dead().values()) == 100

@@ -92,7 +92,7 @@ def _jobs(verdict: Verdict, acknowledged: set[int]) -> None:
         for job, kind, status, attempts, crashes in jobs
         if status == "dead" and (attempts != 3 if kind == "storm.hopeless" else crashes != 2)
     ]
-    verdict.expect_none("wrong ends", budgets, "dead jobs that had another number of tries")
+    verdict.expect_none("wrong ends", budgets, "dead jobs that had another number of attempts")
 
 
 def _attempts(verdict: Verdict) -> None:
