@@ -32,9 +32,10 @@ def bounds_for(lease: float) -> dict[str, float]:
 def open_control(alias: str, lease: float, *, listens: bool = False) -> BaseDatabaseWrapper:
     """Return a new connection to `alias` for the calling thread, opened lazily.
 
-    READ COMMITTED, autocommit, one statement at a time, no pool, every wait bounded; the session
-    is prepared again after each reconnect; no statement is kept under DEBUG. One that `listens`
-    hears the server's notifications, where it has some. The caller closes it.
+    READ COMMITTED, autocommit, no pool, every wait bounded, one statement at a time where the
+    driver can be told so (not on PostgreSQL); the session is prepared again after each reconnect;
+    no statement is kept under DEBUG. One that `listens` hears the server's notifications, where it
+    has some. The caller closes it.
     """
     project = connections[alias]
     bounds = bounds_for(lease)

@@ -93,7 +93,9 @@ class MySQL(Dialect):
             "connect_timeout": whole_seconds(bounds["connect"]),
             "read_timeout": whole_seconds(bounds["network"]),
             "write_timeout": whole_seconds(bounds["network"]),
+            # mysqlclient sets the flag by itself unless it is told not to.
             "client_flag": options.get("client_flag", 0) & ~_MULTI_STATEMENTS,
+            "multi_statements": False,
         }
 
     def control_session(self, bounds: dict[str, float], silence: float) -> tuple[str, ...]:
