@@ -69,6 +69,7 @@ def problems(unit: ConfigParser, conf: Conf) -> list[str]:
     found = [
         f"{name} is {service.get(name)}, not {value}"
         for name, value in (
+            ("Type", "exec"),
             ("Restart", "always"),
             ("KillMode", "mixed"),
             ("KillSignal", "SIGTERM"),
@@ -103,7 +104,7 @@ def test_other_defaults_would_not_fit(unit, changed, unfit):
     assert problem.startswith(unfit)
 
 
-@pytest.mark.parametrize("name", ["Restart", "KillMode", "KillSignal", "OOMPolicy"])
+@pytest.mark.parametrize("name", ["Type", "Restart", "KillMode", "KillSignal", "OOMPolicy"])
 def test_a_line_that_is_missing_is_seen(unit, name):
     del unit["Service"][name]
     assert problems(unit, Conf()) == [

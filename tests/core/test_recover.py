@@ -118,6 +118,13 @@ def test_the_public_call_takes_all(connection):
     assert recover() == 0
 
 
+def test_of_all_queues(connection):
+    jobs = [*lapsed(connection, queue="a"), *lapsed(connection, queue="b"), *lapsed(connection)]
+    found = {each.job_id: each.queue for each in recover_batch(connection)}
+    assert found == dict(zip([held.job_id for held in jobs], ["a", "b", "default"], strict=True))
+    assert {job(held.job_id).status for held in jobs} == {"ready"}
+
+
 def test_ready_and_dead_in_one_batch(connection):
     living, dying = lapsed(connection, 2), lapsed(connection, 2, max_attempts=1)
     found = {each.job_id: each.status for each in recover_batch(connection)}
