@@ -23,3 +23,11 @@ def test_two_statements_in_one_are_refused(connection):
         cursor.execute("SELECT status FROM leasequeue_job")
         assert [*cursor.fetchall()] == [("ready",)]
     assert Job.objects.get(pk=job_id).status == "ready"
+
+
+def test_rows_that_are_found_count_though_nothing_changes(connection):
+    """As on Django's own connections; without its flag MySQL counts what has changed."""
+    job_id = enqueue("t").id
+    with closing(open_control("default", 60)) as control, control.cursor() as cursor:
+        cursor.execute("UPDATE leasequeue_job SET job_type = 't' WHERE id = %s", [job_id])
+        assert cursor.rowcount == 1

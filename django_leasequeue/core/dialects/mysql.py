@@ -11,7 +11,7 @@ from django_leasequeue.core.dialects.base import Dialect, Trouble, whole_seconds
 
 __all__ = ["MariaDB", "MySQL"]
 
-_MULTI_STATEMENTS = 1 << 16
+_FOUND_ROWS, _MULTI_STATEMENTS = 1 << 1, 1 << 16
 
 
 class MySQL(Dialect):
@@ -94,7 +94,8 @@ class MySQL(Dialect):
             "read_timeout": whole_seconds(bounds["network"]),
             "write_timeout": whole_seconds(bounds["network"]),
             # mysqlclient sets the flag by itself unless it is told not to.
-            "client_flag": options.get("client_flag", 0) & ~_MULTI_STATEMENTS,
+            # Django's own flag, which an option of that name replaces: rows found are counted.
+            "client_flag": (options.get("client_flag", 0) | _FOUND_ROWS) & ~_MULTI_STATEMENTS,
             "multi_statements": False,
         }
 
