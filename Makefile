@@ -24,7 +24,8 @@ help:
 	@echo "                   killed and frozen? Ten minutes a database;"
 	@echo "                   make chaos CHAOS_DATABASES=mysql CHAOS_SECONDS=60 CHAOS_JOBS=1500 CHAOS_SEED=7"
 	@echo "make bench         how fast is it, beside hand-written loops and other queues? Hours;"
-	@echo "                   make bench DATABASES=postgres SCENARIOS=drain,peers PAIRS=5 JOBS=10000"
+	@echo "                   make bench DATABASES=postgres SCENARIOS=drain,peers PAIRS=5 JOBS=10000;"
+	@echo "                   with ADD=1 the other rows of the last run stay"
 	@echo "make bench-admin   is each page of the admin there within a second, in under 15 queries, at"
 	@echo "                   1 000 000 jobs? On MariaDB and PostgreSQL, or on DATABASE_URL;"
 	@echo "                   make bench-admin ROWS=50000 QUEUES=1000"
@@ -64,7 +65,7 @@ chaos:
 	  $(if $(CHAOS_JOBS),--jobs $(CHAOS_JOBS)) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
 
 bench:
-	@$(HARNESS) bench $(if $(DATABASES),--databases $(DATABASES)) -- \
+	@$(HARNESS) bench $(if $(DATABASES),--databases $(DATABASES)) $(if $(ADD),--add) -- \
 	  $(if $(SCENARIOS),--scenarios $(SCENARIOS)) $(if $(PAIRS),--pairs $(PAIRS)) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(if $(SILENCE),--silence $(SILENCE))
 

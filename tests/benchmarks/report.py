@@ -31,7 +31,7 @@ def markdown(results: dict[str, Any]) -> str:
     names = list(dict.fromkeys(row["scenario"] for row in results["rows"]))
     for name in names:
         rows = [row for row in results["rows"] if row["scenario"] == name]
-        parts.append("\n".join(_section(rows)))
+        parts.append("\n".join(_section(rows, results["options"])))
     if "peers" in names:
         parts.append(f"Versions of the other queues: {', '.join(results['pins'])}.")
     return "\n\n".join(parts) + "\n"
@@ -50,14 +50,14 @@ def _machine(results: dict[str, Any]) -> str:
     )
 
 
-def _section(rows: list[Row]) -> Iterator[str]:
+def _section(rows: list[Row], usual: Row) -> Iterator[str]:
     yield f"### {rows[0]['title']}"
     yield ""
     yield from _figures(rows)
     if any(row["comparisons"] or row["bounds"] for row in rows):
         yield ""
         yield from _judgements(rows)
-    notes = [note for row in rows for note in _notes(row)]
+    notes = [note for row in rows for note in (*_effort(row, usual), *_notes(row))]
     if notes:
         yield ""
         yield from notes
@@ -93,6 +93,12 @@ def _judgements(rows: list[Row]) -> Iterator[str]:
                 f"| {row['database']} | {item['subject']} | {value} | {_wanted(item)} "
                 f"| {_met(item)} |"
             )
+
+
+def _effort(row: Row, usual: Row) -> Iterator[str]:
+    """Yield how a row was measured that was not measured as most were."""
+    if (row["pairs"], row["jobs"]) != (usual["pairs"], usual["jobs"]):
+        yield f"- {row['database']}: {row['pairs']} rounds; jobs of a drain: {row['jobs']}"
 
 
 def _notes(row: Row) -> Iterator[str]:

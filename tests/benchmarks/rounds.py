@@ -107,6 +107,8 @@ def _rows(scenario: Scenario, bench: Bench, outcome: Outcome) -> dict[str, Any]:
         "title": scenario.title,
         "unit": scenario.unit,
         "database": bench.kind,
+        "pairs": bench.pairs,
+        "jobs": bench.jobs,
         "figures": [
             {"subject": subject, "median": median(values), "values": values}
             for subject, values in outcome.values.items()

@@ -82,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     run = verbs.add_parser("bench", help="run the benchmarks on durable private servers")
     run.add_argument("--databases", type=_words(NAMES), default=list(NAMES))
     run.add_argument("--output", type=Path, default=bench.OUTPUT)
+    run.add_argument("--add", action="store_true", help="keep the rows of other scenarios")
     run.add_argument("arguments", nargs="*", help="for tests.benchmarks, after --")
     run.set_defaults(verb=bench.run)
     pages = verbs.add_parser("bench-admin", help="ask for each page of the admin on a full table")

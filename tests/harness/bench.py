@@ -19,7 +19,10 @@ OUTPUT = venvs.CHECKOUT / ".cache" / "bench" / "results.json"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the benchmarks on each database that can be had, into one file of results."""
+    """Run the benchmarks on each database that can be had, into one file of results.
+
+    It replaces what the file has, or with `add` the rows of the same scenarios alone.
+    """
     databases = Databases(options.databases, durable=True)
     leftovers.sweep()
     python = find_all()[-1]
@@ -27,7 +30,8 @@ def run(options: argparse.Namespace) -> int:
     extras = {"postgres"} | ({"mysql"} if {"mariadb", "mysql"} & set(databases.present) else set())
     program = venvs.ensure(venvs.CHECKOUT / ".venv", python, extras)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.unlink(missing_ok=True)
+    if not options.add:
+        options.output.unlink(missing_ok=True)
     codes = []
     with ExitStack() as stack:
         databases.start(stack)
