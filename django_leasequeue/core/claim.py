@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import time
 
-from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
+from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
+from django_leasequeue.core.dialect import trouble
 from django_leasequeue.core.lanes import Lane, Lanes
 from django_leasequeue.core.lease import Claimed
 from django_leasequeue.core.reading import look_up, read_jobs
@@ -42,7 +43,8 @@ def claim(
     claim. Jobs met on the way whose attempts are used up are dead, those past `expires_at`
     cancelled. A claim whose COMMIT answer was lost is looked up, so that what was claimed is
     returned. A job that the database refuses to reserve is dead; raises its error when it
-    refuses more than a few in a row. An error met once there are jobs is raised by the next call.
+    refuses more than a few in a row. An error that does not pass, met once there are jobs, is
+    raised by the next call.
     """
     lanes.raise_owed()
     claimed: list[Claimed] = []
@@ -51,10 +53,11 @@ def claim(
     for lane in lanes.ordered(connection) if wanted.total > 0 else ():
         try:
             found, over = _claim_from(connection, lanes, lane, wanted, settings)
-        except (DatabaseError, InterfaceError) as error:
+        except Exception as error:
             if not claimed:
                 raise
-            lanes.owed = error
+            if trouble(connection, error) is None:  # passing trouble the next call meets itself
+                lanes.owed = error
             break
         if found and not claimed:
             until = time.monotonic() + _MORE_SECONDS
@@ -87,7 +90,7 @@ def _claim_from(
             return jobs, taken.more
         lanes.empty(lane)
         if taken.stopped or not taken.others:
-            return [], taken.stopped or taken.more
+            return [], taken.more
     return [], False
 
 
@@ -117,5 +120,5 @@ def _claim_lane(
         lanes.refusals += 1
         if lanes.refusals > MAX_REFUSALS or not tries[-1].ids:
             raise
-        return Taken(b"", others=give_up(connection, tries[-1].ids))
+        return Taken(b"", others=give_up(connection, tries[-1].ids), more=True)
     return tries[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from time import sleep
+from time import monotonic, sleep
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -19,6 +19,8 @@ from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 
 __all__ = ["PruneRun", "Pruned"]
 
+#: With a pause, claims beside prune have the server nine times as long as a batch has it, at least.
+_REST = 9
 #: Rows beside the jobs: table, and what makes one old.
 _BESIDE = {
     "workers": ("leasequeue_worker", "seen_at <= %s"),
@@ -54,7 +56,8 @@ class PruneRun:
     archive: Archive | None = None
     progress: Callable[[int], object] | None = None
     done: Pruned = field(default_factory=Pruned)
-    _has_worked: bool = False
+    #: How many seconds the last batch took, 0 if there is nothing to rest from.
+    _worked: float = 0.0
 
     def jobs(self, target: Target) -> None:
         """Take the jobs of one target, window by window, until the limit."""
@@ -89,7 +92,11 @@ class PruneRun:
         if self.dry_run:
             return count(self.connection, target, ids)
         self._rest()
-        return take(self.connection, target, ids, self.archive)
+        began = monotonic()
+        taken = take(self.connection, target, ids, self.archive)
+        if taken.jobs:
+            self._worked = monotonic() - began
+        return taken
 
     def _note(self, taken: Batch) -> None:
         self.done.jobs += taken.jobs
@@ -99,17 +106,17 @@ class PruneRun:
             self.left -= taken.jobs
         if self.progress:
             self.progress(taken.jobs)
-        self._has_worked = True
 
     def beside(self, name: str, before: datetime) -> None:
         """Take the rows of one kind that nobody needs any more."""
         table, old = _BESIDE[name]
         while True:
+            began = monotonic()
             number = self._beside_batch(table, old, before)
             setattr(self.done, name, getattr(self.done, name) + number)
             if self.dry_run or number < self.batch:
                 return
-            self._has_worked = True
+            self._worked = monotonic() - began
             self._rest()
 
     def _beside_batch(self, table: str, old: str, before: datetime) -> int:
@@ -137,6 +144,6 @@ class PruneRun:
 
     def _rest(self) -> None:
         """Leave the server to the workers for a moment, if there was a batch since the last."""
-        if self.pause and self._has_worked:
-            sleep(self.pause)
-        self._has_worked = False
+        if self.pause and self._worked:
+            sleep(max(self.pause, _REST * self._worked))
+        self._worked = 0.0

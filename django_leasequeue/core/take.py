@@ -61,7 +61,7 @@ class Taken:
     """What one claim transaction did, known before its COMMIT.
 
     `others` counts the jobs that it ended; `stopped` tells that it left a due job untaken, `more`
-    that the lane may have others.
+    that it may have left some, which go before those of later lanes.
     """
 
     token: bytes
@@ -91,7 +91,7 @@ def take(
     taken.ids = [job_id for job_id, _type in found.runnable]
     taken.others = len(found.used_up) + len(found.expired)
     taken.stopped = found.stopped
-    taken.more = len(rows) == wanted.total
+    taken.more = found.stopped or len(rows) == wanted.total
     if taken.ids or taken.others:
         taken.mark = as_mark(dialect, found.last)
     _end_unclaimed(dialect, cursor, "dead", found.used_up, USED_UP_ERROR)

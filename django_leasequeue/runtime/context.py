@@ -212,7 +212,7 @@ class JobContext:
 
         The rule of seed S1. The block runs in a durable transaction on the queue's database;
         `result` (JSON data) is encoded after the block, before the commit. Do slow work before
-        the block: the transaction must end within the lease. Raises LeaseLost, with nothing
+        the block: it must end within three quarters of a lease. Raises LeaseLost, with nothing
         written, when the lease is not held any more; whatever the block raises rolls everything
         back.
         """

@@ -14,6 +14,7 @@ from django_leasequeue.models import Job
 from tests.core.arrange import claim_jobs, job, write
 from tests.core.interleave import at_statement
 from tests.core.refusing import refusing
+from tests.faults import REPEAT, Fault, broken
 from tests.statements import count_statements
 
 pytestmark = [pytest.mark.usefixtures("connection"), pytest.mark.leaves_reserved]
@@ -49,6 +50,15 @@ def test_what_must_not_wait_holds_back_the_lanes_behind_it(connection):
     lanes = Lanes(("default",))
     assert ids(claim_jobs(connection, 1, ahead=9, lanes=lanes)) == [first]
     assert ids(claim_jobs(connection, 2, ahead=9, lanes=lanes)) == [last_try, behind]
+
+
+def test_what_must_not_wait_holds_them_back_behind_its_own_lane_too(connection):
+    first = enqueue("t", priority=1).id
+    last_try = enqueue("t", priority=1, max_attempts=1).id
+    low = enqueue("t").id
+    lanes = Lanes(("default",))
+    assert ids(claim_jobs(connection, 1, ahead=9, lanes=lanes)) == [first]
+    assert ids(claim_jobs(connection, 2, ahead=9, lanes=lanes)) == [last_try, low]
 
 
 def test_nothing_overtakes_what_a_lane_has_left(connection):
@@ -119,3 +129,14 @@ def test_an_error_in_a_later_lane_loses_no_job(connection):
         claim_jobs(connection, 9, lanes=lanes)
     assert ids(claim_jobs(connection, 9, lanes=lanes)) == made[1:]
     assert Job.objects.filter(status="reserved").count() == 2
+
+
+def test_passing_trouble_in_a_later_lane_is_met_again(connection):
+    made = [enqueue("t", queue=name).id for name in ("a", "b")]
+    lanes = Lanes(("a", "b"))
+    deadlock = REPEAT[connection.vendor][0]
+    fault = Fault(deadlock, match=lambda sql: "SET status = 'reserved'" in sql, at=2, times=99)
+    with broken(connection, fault):
+        assert ids(claim_jobs(connection, 9, lanes=lanes)) == made[:1]
+    assert fault.fired
+    assert ids(claim_jobs(connection, 9, lanes=lanes)) == made[1:]

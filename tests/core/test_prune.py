@@ -168,8 +168,22 @@ def test_a_pause_lies_between_two_batches(connection, monkeypatch):
     old_jobs(connection, 5)
     pauses = []
     monkeypatch.setattr(prune_run, "sleep", pauses.append)
-    prune(older_than=0, batch=2, pause=0.25)
-    assert pauses == [0.25] * 2
+    prune(older_than=0, batch=2, pause=25)
+    assert pauses == [25] * 2
+
+
+def test_a_pause_is_longer_when_a_batch_takes_long(connection, monkeypatch):
+    """A server that is slow, or busy, is left to the workers for longer."""
+    old_jobs(connection, 5)
+    pauses = []
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(prune_run, "sleep", pauses.append)
+    monkeypatch.setattr(prune_run, "monotonic", lambda: float(next(clock)))
+    prune(older_than=0, batch=2, pause=0.05)
+    assert pauses == [90.0] * 2
+    old_jobs(connection, 5)
+    prune(older_than=0, batch=2, pause=0)
+    assert pauses == [90.0] * 2
 
 
 def test_a_batch_is_smaller_when_its_jobs_have_many_attempts(connection, monkeypatch):

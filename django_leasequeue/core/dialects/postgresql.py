@@ -30,6 +30,8 @@ class PostgreSQL(Dialect):
     clock_sources = ("statement_timestamp()", "clock_timestamp()")
     scattered = "((SELECT clock_timestamp()) + random() * %s * interval '1 microsecond')"
     random_key = "encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex')"
+    # As strong as the lock of an UPDATE of no key: rows with foreign keys to this one may come.
+    wait_locked = " FOR NO KEY UPDATE"
     json_param = "%s::jsonb"
     writes_within = True
     # psycopg takes apart, each time, a statement of thousands of parameters: a quarter of the time.
