@@ -42,12 +42,13 @@ _ANSWERS = {
     "reading.read",
 }
 _NOTIFY = {"wake_workers._notify"}
+_ROW_LOCK = {"lease.lock_within"}
 #: Statements that a database never gets.
 UNMET = {
     "mariadb": _WITH | _NOTIFY,
     "mysql": _WITH | _NOTIFY,
     "postgres": _WITHOUT,
-    "sqlite": _WITHOUT | _ANSWERS | _NOTIFY,
+    "sqlite": _WITHOUT | _ANSWERS | _NOTIFY | _ROW_LOCK,
 }
 
 
