@@ -306,10 +306,10 @@ class Worker:
         return covered
 
     def _pause(self, seconds: float) -> None:
-        """Leave the database alone for a while, but not the handlers, nor a stop."""
-        until, stopping = ticks() + seconds, self.shutdown.stopping
+        """Leave the database alone for a while, but not the handlers, nor a stop and its end."""
+        until, before = ticks() + seconds, (self.shutdown.stopping, self.shutdown.leaving())
         while ticks() < until or self._must_watch():
-            if self.shutdown.stopping is not stopping:
+            if (self.shutdown.stopping, self.shutdown.leaving()) != before:
                 return
             self._turned()
             self._look_after_crew()

@@ -232,8 +232,9 @@ def test_a_database_that_takes_nothing_back_kills_a_few_jobs_at_most(connection,
 def test_the_answer_to_giving_one_up_is_lost(connection, when):
     """Done or not, the next pass goes on from there."""
     poison, good = lapsed(connection, 2)
+    write(connection, poison.job_id, job_type="poison")
     lost = next(code for code in RECONNECT[connection.vendor] if severs(code))
-    with refusing(connection, f"status = 'ready' AND id = {poison.job_id}"):
+    with refusing(connection, "status = 'ready' AND job_type = 'poison'"):
         fault = Fault(lost, match=lambda sql: sql == "COMMIT", when=when)
         with broken(connection, fault):
             recover_batch(connection)
