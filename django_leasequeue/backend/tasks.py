@@ -72,6 +72,15 @@ class TaskDeclaration(Declaration):
 
     task: Any = None
 
+    def payload_from(self, args: tuple[Any, ...], payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the payload of a call with these arguments. Raises TypeError if they misfit."""
+        made: dict[str, Any] = {"args": list(args), "kwargs": payload}
+        try:
+            self._bound(made)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+        return made if self.task.backend == "default" else {**made, "backend": self.task.backend}
+
     def arguments(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the handler's arguments; raise RejectedJob when the task cannot be called so."""
         arguments = super().arguments(payload)

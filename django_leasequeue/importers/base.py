@@ -38,7 +38,10 @@ class Wish:
     def declared(self, function: str) -> Declaration:
         """Return the job type for a function of the source. Raises Unmappable."""
         name = self.job_types.get(function, function)
-        found = registry.get(name)
+        try:
+            found = registry.find(name)
+        except Exception as error:  # noqa: BLE001  (a broken module holds up no other row)
+            raise Unmappable(f"the module of {name} raises {type(error).__name__}") from None
         if found is None:
             raise Unmappable(f"no job type for {function}: --map {function}=JOB_TYPE")
         return found
@@ -110,7 +113,7 @@ def checked_map(pairs: list[str]) -> dict[str, str]:
         old, _, new = pair.partition("=")
         if not old or not new or old in found:
             raise ImproperlyConfigured(f"--map {pair}: give OLD=JOB_TYPE, each OLD once.")
-        if registry.get(new) is None:
+        if registry.find(new) is None:
             raise ImproperlyConfigured(f"--map {pair}: no job type is named {new!r} here.")
         found[old] = new
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from django_leasequeue.codec import encode
 from django_leasequeue.conf import get_conf
-from django_leasequeue.exceptions import ScheduleError
+from django_leasequeue.exceptions import RejectedJob, ScheduleError
 from django_leasequeue.grid import Rule
 from django_leasequeue.importers.base import Importer, Line, Unmappable, Wish
 from django_leasequeue.models import Schedule
@@ -102,7 +102,8 @@ def payload_for(
     try:
         payload = declared.as_json(declared.payload_from(tuple(args), dict(kwargs)))
         encode(payload, what="payload", limit=get_conf().MAX_PAYLOAD_BYTES)
-    except (TypeError, ValueError) as error:
+        declared.check_payload(payload)
+    except (TypeError, ValueError, RejectedJob) as error:
         raise Unmappable(f"its arguments do not fit: {error}") from None
     return declared, payload
 

@@ -19,6 +19,11 @@ def double(value):
     return value * 2
 
 
+@task
+def pair(first, second):
+    return [first, second]
+
+
 @task(takes_context=True)
 def tell_attempt(context, note=""):
     seen.append(context)
