@@ -13,6 +13,8 @@ __all__ = ["CeleryBeat"]
 
 _SECONDS = {"days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0}
 _MICROSECONDS = 1e-6
+#: Beat adds it by itself, for results that are Celery's.
+_OF_CELERY_ITSELF = "celery.backend_cleanup"
 
 
 class CeleryBeat(ScheduleImporter):
@@ -22,9 +24,9 @@ class CeleryBeat(ScheduleImporter):
     app_label = "django_celery_beat"
     model_name = "PeriodicTask"
 
-    def rows(self) -> Iterator[Any]:
-        rows = self.model.objects.using(self.source).select_related("crontab", "interval")
-        yield from rows.order_by("pk").iterator(500)
+    def source_rows(self) -> Any:
+        rows = super().source_rows().select_related("crontab", "interval")
+        return rows.exclude(task=_OF_CELERY_ITSELF)
 
     def label(self, row: Any) -> str:
         return str(row.name)

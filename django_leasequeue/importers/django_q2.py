@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
-from django_leasequeue.importers.base import Unmappable
+from django_leasequeue.importers.base import Line, Unmappable
 from django_leasequeue.importers.schedules import ScheduleImporter, Timing, checked_cron
 
 __all__ = ["DjangoQ2"]
@@ -21,7 +23,7 @@ _MONTHS = {"M": 1, "BM": 2, "Q": 3, "Y": 12}
 
 
 class DjangoQ2(ScheduleImporter):
-    """Schedules; those that run once, or for some more times, are left."""
+    """Schedules; those that run once, for some more times or every other week are left."""
 
     name = "django-q2"
     app_label = "django_q"
@@ -31,22 +33,36 @@ class DjangoQ2(ScheduleImporter):
         return str(row.name or f"{row.func} #{row.pk}")
 
     def timing(self, row: Any) -> Timing:
+        return replace(self._timing(row), catch_up=_catch_up(row.cluster))
+
+    def _timing(self, row: Any) -> Timing:
         if row.schedule_type == "O":
             raise Unmappable("it runs once: enqueue that job with run_after")
         if row.repeats >= 0:
             raise Unmappable("it ends after some more runs: disable a schedule when it is enough")
         if row.intended_date_kwarg:
-            raise Unmappable("its function is told the intended date, which jobs here are not")
+            raise Unmappable(
+                "it tells its function the intended date: take context.tick_at there, and add the "
+                "schedule by hand"
+            )
         if row.schedule_type == "I":
             return Timing(every=(row.minutes or 1) * 60.0)
-        if row.schedule_type == "BW":
-            return Timing(every=14 * 86_400.0)
         zone = timezone.get_default_timezone_name()
         if row.schedule_type == "C":
             return checked_cron(row.cron or "", zone)
         if row.next_run is None:
             raise Unmappable("it has no next run to tell its hour by")
         return checked_cron(_cron(row.schedule_type, _local(row.next_run)), zone)
+
+    def take(self, row: Any) -> Line:
+        if row.name and self._shares_its_name(row):
+            raise Unmappable("another schedule over there has its name: rename one")
+        return super().take(row)
+
+    def _shares_its_name(self, row: Any) -> bool:
+        # A server may find names alike that differ here: compared exactly it is in Python.
+        others = self.source_rows().filter(name=row.name).exclude(pk=row.pk)
+        return row.name in others.values_list("name", flat=True)
 
     def call(self, row: Any) -> tuple[str, Sequence[Any], Mapping[str, Any]]:
         try:
@@ -70,6 +86,13 @@ class DjangoQ2(ScheduleImporter):
             yield "q_options"
 
 
+def _catch_up(cluster: str | None) -> str:
+    """Return what the cluster does about runs that it has missed; as configured, all of them."""
+    conf: dict[str, Any] = getattr(settings, "Q_CLUSTER", {})
+    own = conf.get("ALT_CLUSTERS", {}).get(cluster, {})
+    return "all" if {**conf, **own}.get("catch_up", True) else "latest"
+
+
 def _local(moment: datetime) -> datetime:
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(timezone.get_default_timezone())
@@ -84,6 +107,10 @@ def _cron(kind: str, first: datetime) -> str:
         return f"{hour} * * *"
     if kind == "W":
         return f"{hour} * * {first.isoweekday() % _WEEKDAYS}"
+    if kind == "BW":
+        raise Unmappable(
+            "it runs every other week: make it weekly, and skip one by context.tick_at"
+        )
     if kind not in _MONTHS:
         raise Unmappable("its kind is not known")
     if first.day > _DAYS_OF_EVERY_MONTH:

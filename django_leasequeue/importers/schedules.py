@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django_leasequeue.codec import encode
 from django_leasequeue.conf import get_conf
+from django_leasequeue.core.schedule_columns import checked_schedule, checked_text
+from django_leasequeue.core.schedules import add_schedule
 from django_leasequeue.exceptions import RejectedJob, ScheduleError
 from django_leasequeue.grid import Rule
 from django_leasequeue.importers.base import Importer, Line, Unmappable, Wish
 from django_leasequeue.models import Schedule
 
 __all__ = ["ScheduleImporter", "Timing", "checked_cron", "payload_for"]
+
+
+_HOUR = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,7 @@ class Timing:
     cron: str = ""
     every: float | None = None
     timezone: str = "UTC"
+    catch_up: str = "latest"
 
     def __post_init__(self) -> None:
         try:
@@ -34,15 +40,24 @@ class Timing:
         except ScheduleError as error:
             raise Unmappable(f"no schedule here ticks by that: {error}") from None
 
+    def told(self) -> Iterator[str]:
+        """Yield what is other than over there, in words."""
+        if self.every is not None and self.every >= _HOUR:
+            yield "it ticks at multiples since 1970 in UTC, not from a last run: cron has hours"
+
 
 class ScheduleImporter(Importer):
     """What both sources of schedules have in common."""
 
     def count(self) -> int:
-        return int(self.model.objects.using(self.source).count())
+        return int(self.source_rows().count())
 
     def rows(self) -> Iterator[Any]:
-        yield from self.model.objects.using(self.source).order_by("pk").iterator(500)
+        yield from self.source_rows().order_by("pk").iterator(500)
+
+    def source_rows(self) -> Any:
+        """Return the rows to go through, as a queryset in any order."""
+        return self.model.objects.using(self.source)
 
     @abstractmethod
     def timing(self, row: Any) -> Timing:
@@ -69,26 +84,30 @@ class ScheduleImporter(Importer):
         function, args, kwargs = self.call(row)
         declared, payload = payload_for(self.wish, function, args, kwargs)
         name = self.label(row)
-        line = Line(name, "imported", declared.name, tuple(self.lost(row)))
-        schedules = Schedule.objects.using(self.wish.database)
-        if schedules.filter(name=name).exists():
+        if self._is_present(name, declared.name):
             return Line(name, "present", declared.name)
-        if not self.wish.dry_run:
-            schedules.get_or_create(
-                name=name,
-                defaults={
-                    "job_type": declared.name,
-                    "payload": payload,
-                    "payload_version": declared.version,
-                    "queue_name": self.queue(row) or declared.queue,
-                    "priority": declared.priority,
-                    "cron": timing.cron,
-                    "every": timing.every,
-                    "timezone": timing.timezone,
-                    "enabled": self.wish.enable and self.is_enabled(row),
-                },
-            )
-        return line
+        columns = {**asdict(timing), "job_type": declared.name, "payload": payload}
+        columns |= {"queue": self.queue(row), "priority": None, "key": ""}
+        try:
+            self._add(checked_text("name", name), columns, enabled=self.is_enabled(row))
+        except ScheduleError as error:
+            raise Unmappable(str(error)) from None
+        return Line(name, "imported", declared.name, (*self.lost(row), *timing.told()))
+
+    def _is_present(self, name: str, job_type: str) -> bool:
+        """Tell whether an earlier import made it. Raises Unmappable for one of another job type."""
+        found = Schedule.objects.using(self.wish.database).filter(name=name)
+        known = found.values_list("job_type", flat=True).first()
+        if known not in (None, job_type):
+            raise Unmappable(f"a schedule of its name is here, of job type {known}: rename one")
+        return known is not None
+
+    def _add(self, name: str, columns: dict[str, Any], *, enabled: bool) -> None:
+        if self.wish.dry_run:
+            checked_schedule(columns)
+        else:
+            enabled = enabled and self.wish.enable
+            add_schedule(name, **columns, enabled=enabled, using=self.wish.database)
 
 
 def payload_for(

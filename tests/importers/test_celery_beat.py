@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
+from django_leasequeue import add_schedule
 from django_leasequeue.importers.table import IMPORTERS
 from django_leasequeue.models import Schedule
 
@@ -65,6 +66,7 @@ def test_enable_takes_over_what_was_enabled(celery_beat, report, leasequeue):
         )
     assert leasequeue("import", "celery-beat", "--enable").code == 0
     assert (schedule("on")["enabled"], schedule("off")["enabled"]) == (True, False)
+    assert Schedule.objects.get(name="on").next_tick > timezone.now()
     assert schedule("on")["every"] == 86_400
 
 
@@ -73,6 +75,7 @@ def test_what_has_no_counterpart_is_left_with_a_reason(celery_beat, report, leas
     day = celery_beat["IntervalSchedule"].objects.create(every=1, period="days")
     blink = celery_beat["IntervalSchedule"].objects.create(every=10, period="microseconds")
     both = celery_beat["CrontabSchedule"].objects.create(day_of_month="13", day_of_week="fri")
+    wraps = celery_beat["CrontabSchedule"].objects.create(day_of_week="fri-mon")
     solar = celery_beat["SolarSchedule"].objects.create(event="sunset", latitude=1, longitude=2)
     clocked = celery_beat["ClockedSchedule"].objects.create(clocked_time=now)
     for name, values in {
@@ -82,7 +85,9 @@ def test_what_has_no_counterpart_is_left_with_a_reason(celery_beat, report, leas
         "ends": {"interval": day, "expires": now},
         "blink": {"interval": blink},
         "friday the 13th": {"crontab": both},
-        "unknown": {"interval": day, "task": "celery.backend_cleanup"},
+        "unknown": {"interval": day, "task": "shop.other"},
+        "long queue": {"interval": day, "queue": "q" * 65},
+        "wraps": {"crontab": wraps},
         "misfit": {"interval": day, "args": '["secret", 1, 2, 3]'},
         "no JSON": {"interval": day, "args": "secret"},
     }.items():
@@ -101,7 +106,9 @@ def test_what_has_no_counterpart_is_left_with_a_reason(celery_beat, report, leas
         "ends": "ends",
         "blink": "every is from 1 s",
         "friday the 13th": "weekday",
-        "unknown": "--map celery.backend_cleanup=JOB_TYPE",
+        "unknown": "--map shop.other=JOB_TYPE",
+        "long queue": "1 to 64 characters",
+        "wraps": "bad day-of-week",
         "misfit": "do not fit",
         "no JSON": "no JSON",
     }.items():
@@ -115,7 +122,29 @@ def test_what_is_lost_is_told(celery_beat, report, leasequeue):
     )
     (row,) = leasequeue("import", "celery-beat", "--json").document["rows"]
     assert row["state"] == "imported"
-    assert [note.partition(":")[0] for note in row["notes"]] == ["priority", "expire_seconds"]
+    *lost, grid = row["notes"]
+    assert [note.partition(":")[0] for note in lost] == ["priority", "expire_seconds"]
+    assert grid == "it ticks at multiples since 1970 in UTC, not from a last run: cron has hours"
+
+
+def test_what_celery_cleans_up_of_its_own_is_no_schedule(celery_beat, report, leasequeue):
+    crontab = celery_beat["CrontabSchedule"].objects.create(minute="0", hour="4")
+    celery_beat["PeriodicTask"].objects.create(
+        name="celery.backend_cleanup", task="celery.backend_cleanup", crontab=crontab
+    )
+    assert leasequeue("import", "celery-beat", "--json").document["rows"] == []
+
+
+def test_a_schedule_of_its_name_that_is_another_one(celery_beat, report, declare, leasequeue):
+    minute = celery_beat["IntervalSchedule"].objects.create(every=1, period="minutes")
+    celery_beat["PeriodicTask"].objects.create(
+        name="daily", task="report.made", interval=minute, args='["a"]'
+    )
+    add_schedule("daily", "other.made", every=60)
+    for arguments in (("--dry-run",), ()):
+        ended = leasequeue("import", "celery-beat", *arguments)
+        assert ended.code == 1
+        assert "of job type other.made" in ended.out
 
 
 def test_a_wrong_command_line_is_refused(celery_beat, report, leasequeue):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from django_leasequeue.models import Schedule
 
@@ -26,7 +27,6 @@ def make(models, **values):
 
 KINDS: dict[str, tuple[dict[str, Any], str, int | None]] = {
     "I": ({"minutes": 7}, "", 420),
-    "BW": ({}, "", 1_209_600),
     "H": ({}, "30 * * * *", None),
     "D": ({}, "30 4 * * *", None),
     "W": ({}, "30 4 * * 3", None),
@@ -81,7 +81,9 @@ LEFT: dict[str, tuple[dict[str, Any], str]] = {
     "stars": ({"kwargs": "**{'secret': 1}"}, "no plain Python values"),
     "too many": ({"args": "1, 2, 3, 'secret'"}, "do not fit"),
     "no cron": ({"schedule_type": "C", "cron": "secret"}, "five fields"),
-    "dated": ({"intended_date_kwarg": "day"}, "intended date"),
+    "dated": ({"intended_date_kwarg": "day"}, "context.tick_at"),
+    "fortnight": ({"schedule_type": "BW"}, "every other week"),
+    "long cluster": ({"cluster": "c" * 65}, "1 to 64 characters"),
 }
 
 
@@ -94,3 +96,52 @@ def test_what_has_no_counterpart_is_left(django_q2, report, leasequeue):
     told = {line.partition(" (")[0].removeprefix("left "): line for line in ended.lines}
     for name, (_values, word) in LEFT.items():
         assert word in told[name], name
+
+
+def test_schedules_of_one_name_are_left_whatever_was_imported(django_q2, report, leasequeue):
+    make(django_q2, name="digest", schedule_type="D", kwargs="n=1")
+    make(django_q2, name="digest", schedule_type="D", kwargs="n=2")
+    make(django_q2, name="Digest", schedule_type="D", kwargs="n=3")
+    for arguments in (("--dry-run",), ()):
+        ended = leasequeue("import", "django-q2", *arguments)
+        assert ended.code == 1
+        assert ended.out.count("left digest (another schedule over there has its name") == 2
+    assert Schedule.objects.get().payload == {"tenant": "acme", "n": 3}
+    first = django_q2["Schedule"].objects.earliest("pk")  # MySQL told none when it was made
+    django_q2["Schedule"].objects.filter(pk=first.pk).update(name="digest one")
+    assert leasequeue("import", "django-q2").lines[-3:] == ["imported: 2", "present: 1", "left: 0"]
+    assert dict(Schedule.objects.values_list("name", "payload__n")) == {
+        "digest one": 1,
+        "digest": 2,
+        "Digest": 3,
+    }
+
+
+def test_schedules_without_a_name_are_their_own(django_q2, report, leasequeue):
+    for name in (None, None, "", ""):
+        make(django_q2, name=name, schedule_type="D")
+    assert leasequeue("import", "django-q2").code == 0
+    assert Schedule.objects.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("conf", "expected"),
+    [
+        ({}, {"a": "all", "b": "all"}),
+        ({"catch_up": False}, {"a": "latest", "b": "latest"}),
+        ({"ALT_CLUSTERS": {"long": {"catch_up": False}}}, {"a": "all", "b": "latest"}),
+    ],
+)
+def test_missed_runs_are_made_up_for_as_over_there(django_q2, report, leasequeue, conf, expected):
+    make(django_q2, name="a", schedule_type="D")
+    make(django_q2, name="b", schedule_type="D", cluster="long")
+    with override_settings(Q_CLUSTER=conf):
+        assert leasequeue("import", "django-q2").code == 0
+    assert dict(Schedule.objects.values_list("name", "catch_up")) == expected
+
+
+def test_an_interval_of_hours_is_told(django_q2, report, leasequeue):
+    make(django_q2, name="often", schedule_type="I", minutes=59)
+    make(django_q2, name="daily", schedule_type="I", minutes=1440)
+    rows = leasequeue("import", "django-q2", "--json").document["rows"]
+    assert ["multiples since 1970" in " ".join(row["notes"]) for row in rows] == [False, True]
