@@ -104,7 +104,7 @@ def _how_fast(parser: ArgumentParser) -> None:
         type=seconds_from(0),
         default=PAUSE,
         metavar="SECONDS",
-        help=f"wait so long between two batches, and nine times as long as the one before took at "
+        help=f"wait so long between two batches, and 24 times as long as the one before took at "
         f"least; 0: do not wait; default {PAUSE}",
     )
 

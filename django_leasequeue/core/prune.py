@@ -58,7 +58,7 @@ def prune(
     selected; a dead one waits for its `failed` hook.
 
     A transaction takes at most `batch` jobs, children first, and `pause` seconds lie between two,
-    or nine times as long as the one before took, if that is longer; none with 0.
+    or 24 times as long as the one before took, if that is longer; none with 0.
     With `archive` every job is in that file, on the disk, before it is gone; what the file holds
     are payloads. `progress` is called with the number of jobs of each batch; `dry_run` counts and
     deletes nothing. What is locked just now, and what is requeued meanwhile, stays. It is a

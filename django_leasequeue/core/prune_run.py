@@ -19,8 +19,8 @@ from django_leasequeue.core.transaction import CommitUnknown, marks, run, tagged
 
 __all__ = ["PruneRun", "Pruned"]
 
-#: With a pause, claims beside prune have the server nine times as long as a batch has it, at least.
-_REST = 9
+#: With a pause, claims beside prune have the server 24 times as long as a batch has it, at least.
+_REST = 24
 #: Rows beside the jobs: table, and what makes one old.
 _BESIDE = {
     "workers": ("leasequeue_worker", "seen_at <= %s"),

@@ -25,7 +25,7 @@ from tests.harness.tied import tied
 
 #: Of the jobs of a drain: done, in the future, ready.
 DONE, FUTURE, READY = 100, 20, 10
-CLAIMS = 200
+CLAIMS = 1000
 
 
 def filled(bench: Bench) -> None:
