@@ -43,22 +43,14 @@ def test_no_more_than_wanted(connection):
     assert ids(claim_jobs(connection, 9, lanes=lanes)) == made[5:]
 
 
-def test_what_must_not_wait_holds_back_the_lanes_behind_it(connection):
-    first = enqueue("t", priority=2).id
+@pytest.mark.parametrize("priority", [2, 1], ids=["another lane", "the same lane"])
+def test_what_must_not_wait_holds_back_the_lanes_behind_it(connection, priority):
+    first = enqueue("t", priority=priority).id
     last_try = enqueue("t", priority=1, max_attempts=1).id
     behind = enqueue("t").id
     lanes = Lanes(("default",))
     assert ids(claim_jobs(connection, 1, ahead=9, lanes=lanes)) == [first]
     assert ids(claim_jobs(connection, 2, ahead=9, lanes=lanes)) == [last_try, behind]
-
-
-def test_what_must_not_wait_holds_them_back_behind_its_own_lane_too(connection):
-    first = enqueue("t", priority=1).id
-    last_try = enqueue("t", priority=1, max_attempts=1).id
-    low = enqueue("t").id
-    lanes = Lanes(("default",))
-    assert ids(claim_jobs(connection, 1, ahead=9, lanes=lanes)) == [first]
-    assert ids(claim_jobs(connection, 2, ahead=9, lanes=lanes)) == [last_try, low]
 
 
 def test_nothing_overtakes_what_a_lane_has_left(connection):
