@@ -52,7 +52,7 @@ def test_max_seconds_is_a_stop(queue_db, worker_process, gate):
     after = enqueue("proc.note").id
     gate("a").say("go")
     assert worker.wait() == 0
-    assert time.monotonic() - began > 6
+    assert 6 < time.monotonic() - began < 19.5
     assert rows.outcomes(waiting) == ["completed"]
     assert rows.job(after).status == "ready"
 
