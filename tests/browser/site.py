@@ -20,6 +20,7 @@ from tests.waiting import wait_until
 
 T = TypeVar("T")
 ROOT = "/admin/leasequeue/"
+_TEXT = "return document.body ? document.body.innerText : ''"
 #: Where to keep pictures, if anywhere.
 PICTURES = os.environ.get("LEASEQUEUE_SCREENSHOTS", "")
 
@@ -67,7 +68,7 @@ class Site:
 
     def reads(self, words: str) -> None:
         """Wait until the page says these words."""
-        self.wait(lambda: words in self.text, f"{words!r} in {self.text!r}")
+        self.wait(lambda: words in self.text, f"not read: {words!r}")
 
     @property
     def text(self) -> str:
@@ -86,7 +87,7 @@ class Site:
         try:
             result: Any = wait_until(look, timeout=30, message=message)
         except AssertionError as error:
-            error.add_note(f"{self.driver.current_url} says:\n{self.text}")
+            error.add_note(f"{self.driver.current_url} says:\n{self.script(_TEXT)}")
             raise
         return result
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.only_on("mariadb", "mysql", "postgres")
 
 OFFSETS = {"+10m": timedelta(minutes=10), "-10m": timedelta(minutes=-10)}
 SECOND = timedelta(seconds=1)
-LEASE = 1.5
+LEASE = 4.0
 
 
 @pytest.fixture(params=OFFSETS)
