@@ -74,7 +74,7 @@ def _patience_end(connection: BaseDatabaseWrapper) -> float:
 def _once(connection: BaseDatabaseWrapper, work: Callable[[CursorWrapper], T]) -> T:
     committing = False
     try:
-        connection.ensure_connection()
+        _connect(connection)
         dialect = dialect_for(connection)
         with connection.cursor() as cursor:
             for statement in (*dialect.prologue(connection), dialect.begin):
@@ -88,6 +88,16 @@ def _once(connection: BaseDatabaseWrapper, work: Callable[[CursorWrapper], T]) -
         if committing and is_unknown_commit(connection, error):
             raise CommitUnknown from error
         raise
+
+
+def _connect(connection: BaseDatabaseWrapper) -> None:
+    """Connect, wholly or not at all: a session that is half prepared has no bounds."""
+    if connection.connection is None:
+        try:
+            connection.ensure_connection()
+        except BaseException:
+            connection.close()
+            raise
 
 
 def _undo(connection: BaseDatabaseWrapper, error: BaseException) -> None:
@@ -113,6 +123,8 @@ def repeat(connection: BaseDatabaseWrapper, statement: Callable[[], T]) -> T:
     until = _patience_end(connection)
     for tried in range(1, TRIES + 1):
         try:
+            if not in_transaction(connection):
+                _connect(connection)
             return statement()
         except (DatabaseError, InterfaceError) as error:
             asks = trouble(connection, error)
@@ -131,6 +143,8 @@ def repeat(connection: BaseDatabaseWrapper, statement: Callable[[], T]) -> T:
 
 def in_transaction(connection: BaseDatabaseWrapper) -> bool:
     """Tell whether the caller decides when this connection commits."""
+    if connection.connection is None and connection.settings_dict["AUTOCOMMIT"]:
+        return connection.in_atomic_block  # Django would connect to answer
     return connection.in_atomic_block or not connection.get_autocommit()
 
 

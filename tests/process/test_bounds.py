@@ -7,9 +7,12 @@ import time
 from contextlib import closing
 
 import pytest
+from django.db.backends.signals import connection_created
 
 from django_leasequeue import enqueue
+from django_leasequeue.core.transaction import ask, run
 from django_leasequeue.runtime.connections import bounds_for, open_control
+from tests.faults import REPEAT, make_error
 from tests.process import rows
 
 _VARIABLES = {
@@ -41,6 +44,42 @@ def test_the_sessions_bounds_are_below_the_lease(queue_db, lease):
         assert 0 < params[name] < max(lease, 2.1), name  # libpq knows no connect_timeout below 2
     if control.vendor == "postgresql":
         assert 0 < params["tcp_user_timeout"] / 1000 < lease
+
+
+def reads(connection) -> None:
+    assert list(map(tuple, ask(connection, "SELECT 1"))) == [(1,)]
+
+
+def writes(connection) -> None:
+    run(connection, lambda cursor: cursor.execute("SELECT 1"))
+
+
+@pytest.mark.parametrize("asks", [reads, writes])
+def test_a_session_that_is_half_prepared_is_not_used(queue_db, asks):
+    """What interrupts its preparation passes, and the next try would have had no bounds."""
+    refused: list[object] = []
+
+    def refuse(*, connection, **kwargs) -> None:
+        if "leasequeue_session" in vars(connection) and not refused:
+            refused.append(connection.connection)
+            raise make_error(connection, REPEAT[connection.vendor][0])
+
+    # Before the queue's own receiver, as a project's may be.
+    receivers = connection_created.receivers
+    connection_created.connect(refuse, dispatch_uid="refuse")
+    receivers.insert(0, receivers.pop())
+    connection_created.sender_receivers_cache.clear()
+    try:
+        with closing(open_control("default", 60)) as control:
+            asks(control)
+            assert refused
+            for sql in _VARIABLES[control.vendor].values():
+                with control.cursor() as cursor:
+                    cursor.execute(sql)
+                    assert 0 < cursor.fetchone()[0] < 60
+            assert control.connection not in refused
+    finally:
+        connection_created.disconnect(dispatch_uid="refuse")
 
 
 @pytest.mark.only_on("mariadb", "mysql", "postgres")
