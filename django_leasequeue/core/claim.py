@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
 
 from django.db import DataError, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -11,17 +12,20 @@ from django.db.backends.utils import CursorWrapper
 
 from django_leasequeue.core.dialect import trouble
 from django_leasequeue.core.lanes import Lane, Lanes
-from django_leasequeue.core.lease import Claimed
+from django_leasequeue.core.lease import Claimed, Lease
 from django_leasequeue.core.reading import look_up, read_jobs
+from django_leasequeue.core.settle import Ending, Verdict, settle
 from django_leasequeue.core.take import ClaimSettings, Taken, Wanted, give_up, take
 from django_leasequeue.core.transaction import CommitUnknown, run
+from django_leasequeue.outcomes import End, Outcome
 
-__all__ = ["ClaimSettings", "claim"]
+__all__ = ["ClaimSettings", "claim", "claims"]
 
 #: Once there are jobs to run, they wait no longer for more: so many lanes without any, in a row.
 _EMPTY_LANES = 8
 _MORE_SECONDS = 0.05
 _ROUNDS = 200  # of jobs that all came to nothing, before other lanes have their turn
+_UNREAD = Outcome(End.RELEASED, reason="Released: it could not be read", started=False)
 #: Refusals in a row that are the rows' own fault; with one more it is the database's.
 MAX_REFUSALS = 5
 
@@ -34,25 +38,40 @@ def claim(
     *,
     ahead: int = 0,
 ) -> list[Claimed]:
-    """Claim up to `limit` due jobs, lane by lane, and return them in order.
+    """Claim up to `limit` due jobs, as `claims` does, and return them all."""
+    found = claims(connection, lanes, limit, settings, ahead=ahead)
+    return [job for jobs in found for job in jobs]
 
-    `ahead` more are claimed to wait in this worker, as far as the next in order has neither
-    crashed before nor is on its last attempt. Once there are some, only a few lanes without any
-    and little time are spent on more. Afterwards each is `reserved` under a token that no
-    other claim ever had, attempts and claims one higher, until its lease from the moment of the
-    claim. Jobs met on the way whose attempts are used up are dead, those past `expires_at`
+
+def claims(
+    connection: BaseDatabaseWrapper,
+    lanes: Lanes,
+    limit: int,
+    settings: ClaimSettings,
+    *,
+    ahead: int = 0,
+) -> Iterator[list[Claimed]]:
+    """Claim up to `limit` due jobs, lane by lane, and yield those of each lane in order.
+
+    The caller holds their leases before it asks for the next: the rest may take longer than a
+    lease does. `ahead` more are claimed to wait in this worker, as far as the next in order has
+    neither crashed before nor is on its last attempt. Once there are some, only a few lanes without
+    any and little time are spent on more. Afterwards each is `reserved` under a token that no other
+    claim ever had, attempts and claims one higher, until its lease from the moment of the claim.
+    Jobs met on the way whose attempts are used up are dead, those past `expires_at`
     cancelled. A claim whose COMMIT answer was lost is looked up, so that what was claimed is
-    returned. A job that the database refuses to reserve is dead; raises its error when it
+    yielded. A job that the database refuses to reserve is dead; raises its error when it
     refuses more than a few in a row. An error that does not pass, met once there are jobs, is
-    raised by the next call.
+    raised by the next call; that gives back what this one has reserved and could not read, too.
     """
     lanes.raise_owed()
-    claimed: list[Claimed] = []
+    _release_unread(connection, lanes)
+    claimed = False
     wanted = Wanted(limit, ahead)
     empty, until = 0, float("inf")
     for lane in lanes.ordered(connection) if wanted.total > 0 else ():
         try:
-            found, over = _claim_from(connection, lanes, lane, wanted, settings)
+            found, over = _claim_from(connection, lanes, lane, wanted, settings, until)
         except Exception as error:
             if not claimed:
                 raise
@@ -61,12 +80,24 @@ def claim(
             break
         if found and not claimed:
             until = time.monotonic() + _MORE_SECONDS
-        claimed += found
+            claimed = True
+        if found:
+            yield found
         wanted = wanted.without(len(found))
         empty = 0 if found or not claimed else empty + 1
         if over or not wanted.total or empty == _EMPTY_LANES or time.monotonic() > until:
             break
-    return claimed
+
+
+def _release_unread(connection: BaseDatabaseWrapper, lanes: Lanes) -> None:
+    """Give back what was reserved and could not be read: nobody runs it, its lease would lapse."""
+    if not lanes.unread:
+        return
+    results = settle(connection, [Ending(lease, _UNREAD) for lease in lanes.unread])
+    lanes.unread = [
+        settled.ending.lease for settled in results if settled.verdict is Verdict.PENDING
+    ]
+    lanes.forget()  # they are due before their lanes' marks
 
 
 def _claim_from(
@@ -75,23 +106,41 @@ def _claim_from(
     lane: Lane,
     wanted: Wanted,
     settings: ClaimSettings,
+    until: float,
 ) -> tuple[list[Claimed], bool]:
     """Claim from one lane; return the jobs, and whether it may have more that go first.
 
-    Then nothing of a later lane may overtake them.
+    Then nothing of a later lane may overtake them. After `until` jobs that came to nothing are no
+    reason to ask once more.
     """
+    if lanes.is_narrow(lane):
+        wanted = Wanted(wanted.limit, 0)
+        if not wanted.total:
+            return [], True
     for _round in range(_ROUNDS):
         if not lanes.has_due(connection, lane):
             break
         taken = _claim_lane(connection, lanes, lane, wanted, settings)
+        lanes.note_ahead(lane, in_vain=taken.stopped and len(taken.ids) <= wanted.limit)
         if taken.ids:
             lanes.claimed(lane, taken.mark, full=len(taken.ids) == wanted.total)
-            jobs = read_jobs(connection, taken.ids, taken.token, "reserved", settings.seconds_for)
-            return jobs, taken.more
+            return _read(connection, lanes, taken, settings), taken.more
         lanes.empty(lane)
         if taken.stopped or not taken.others:
             return [], taken.more
+        if time.monotonic() > until:
+            return [], True
     return [], False
+
+
+def _read(
+    connection: BaseDatabaseWrapper, lanes: Lanes, taken: Taken, settings: ClaimSettings
+) -> list[Claimed]:
+    try:
+        return read_jobs(connection, taken.ids, taken.token, "reserved", settings.seconds_for)
+    except Exception:
+        lanes.unread += [Lease(job_id, taken.token) for job_id in taken.ids]
+        raise
 
 
 def _claim_lane(
@@ -111,8 +160,9 @@ def _claim_lane(
     try:
         run(connection, work)
     except CommitUnknown:
-        tries[-1].ids = look_up(connection, tries[-1].ids, tries[-1].token)
-        tries[-1].more = True
+        mine, unknown = look_up(connection, tries[-1].ids, tries[-1].token)
+        lanes.unread += [Lease(job_id, tries[-1].token) for job_id in unknown]
+        tries[-1].ids, tries[-1].more = mine, True
     except (DataError, IntegrityError):
         # One row cannot be claimed (a counter at its end, put there by plain SQL): find it.
         if wanted.total > 1:

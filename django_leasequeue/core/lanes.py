@@ -17,6 +17,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_leasequeue.codec import clean_text
 from django_leasequeue.core.dialect import Dialect, dialect_for
+from django_leasequeue.core.lease import Lease
 from django_leasequeue.core.ready_queues import ReadyQueues, priorities_of
 from django_leasequeue.core.transaction import ask, tagged
 
@@ -29,6 +30,8 @@ _CACHE_SECONDS = 1.0
 _COST = 4.0
 #: Lanes without jobs that are still probed at each poll, so that a new job is found at once.
 _REMEMBERED = 8
+#: So many claims are narrow after one that asked for jobs that are to wait in vain.
+_NARROW = 8
 #: What is known of a lane that is no longer looked at is kept for so long.
 _MEMORY_SECONDS = 300.0
 
@@ -47,6 +50,8 @@ class _State:
     mark: Any = None
     look_at: float = 0.0
     busy: bool = False
+    #: For so many claims more none asks for jobs that are to wait: what is next must not.
+    narrow: int = 0
     seen: float = 0.0
 
 
@@ -79,6 +84,8 @@ class Lanes:
     refusals: int = 0
     #: What went wrong in a claim that had jobs already.
     owed: Exception | None = None
+    #: What a claim has reserved, or may have, and has not returned.
+    unread: list[Lease] = field(default_factory=list)
     _ready: ReadyQueues = field(default_factory=ReadyQueues)
     _cache: list[tuple[str, list[Lane]]] = field(default_factory=list)
     _due_at: float = float("-inf")
@@ -134,11 +141,23 @@ class Lanes:
         """Note that a claim found the lane empty."""
         self._states.setdefault(lane, _State()).busy = False
 
+    def is_narrow(self, lane: Lane) -> bool:
+        """Tell whether jobs that are to wait are not worth asking for."""
+        return self._states.setdefault(lane, _State()).narrow > 0
+
+    def note_ahead(self, lane: Lane, *, in_vain: bool) -> None:
+        """Note that a claim asked for jobs that are to wait in vain, or one more that it did not.
+
+        Whoever asks locks what it leaves, and others take the lane for empty meanwhile.
+        """
+        state = self._states.setdefault(lane, _State())
+        state.narrow = _NARROW if in_vain else max(0, state.narrow - 1)
+
     def forget(self) -> None:
         """Look everywhere anew at the next claim, marks and cache put aside."""
         self._due_at = float("-inf")
         for state in self._states.values():
-            state.look_at, state.mark, state.busy = 0.0, None, False
+            state.look_at, state.mark, state.busy, state.narrow = 0.0, None, False, 0
 
     def _recent(self) -> dict[str, list[Lane]]:
         """Return the lanes of each queue, last claimed from first; forget those long unused."""

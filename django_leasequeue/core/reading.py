@@ -25,8 +25,10 @@ _COLUMNS = (
 )
 
 
-def look_up(connection: BaseDatabaseWrapper, ids: Sequence[int], token: bytes) -> list[int]:
-    """Return which of `ids` carry `token`, after a COMMIT whose answer was lost.
+def look_up(
+    connection: BaseDatabaseWrapper, ids: Sequence[int], token: bytes
+) -> tuple[list[int], list[int]]:
+    """Return which of `ids` carry `token`, after a COMMIT whose answer was lost, and which may.
 
     A row that is still locked belongs to a COMMIT under way: it is asked again, bounded.
     """
@@ -43,7 +45,7 @@ def look_up(connection: BaseDatabaseWrapper, ids: Sequence[int], token: bytes) -
         pending = [job_id for job_id in pending if job_id not in tokens]
         if pending:
             time.sleep(0.02 * 2**tried)
-    return [job_id for job_id in ids if job_id in mine]
+    return [job_id for job_id in ids if job_id in mine], pending
 
 
 def _token_reader(

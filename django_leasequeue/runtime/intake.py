@@ -9,10 +9,11 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_leasequeue.core.claim import ClaimSettings, claim
+from django_leasequeue.core.claim import ClaimSettings, claims
 from django_leasequeue.core.drain import anything_reserved, waiting_retries
 from django_leasequeue.core.enqueue import enqueue
 from django_leasequeue.core.lanes import Lanes
+from django_leasequeue.core.lease import Claimed
 from django_leasequeue.events import log_event
 from django_leasequeue.exceptions import EnqueueError
 from django_leasequeue.runtime.charges import Charge, limit_of
@@ -55,15 +56,16 @@ class Intake:
         """
         since = ticks()
         ahead = min(room.ahead, max(0, _MOST - room.free))
-        jobs = claim(connection, self._lanes, room.free, self._settings, ahead=ahead)
-        if not jobs:
+        charges: list[Charge] = []
+        for jobs in claims(connection, self._lanes, room.free, self._settings, ahead=ahead):
+            charges += [self._charge(job, since) for job in jobs]
+        if not charges:
             log_event("claim_empty", level=logging.DEBUG, worker=self._settings.worker)
-        charges = []
-        for job in jobs:
-            hold = self._holds.add(job, since)
-            assignment = Assignment(job, hold.trusted_until, limit_of(job))
-            charges.append(Charge(assignment, hold, since))
         return charges
+
+    def _charge(self, job: Claimed, since: float) -> Charge:
+        hold = self._holds.add(job, since)
+        return Charge(Assignment(job, hold.trusted_until, limit_of(job)), hold, since)
 
     def pull(self, database: str) -> bool:
         """Enqueue the next job of the source; return whether it had one.

@@ -40,7 +40,8 @@ class Limits:
             return False
         due = charge.told_at + self._patience(charge.hold)
         hold = charge.hold
-        if not (hold.lost or hold.cancelled or hold.completed):
+        # What has not started never does without a lease; the process may run another job.
+        if not (hold.lost or hold.cancelled or hold.completed or charge.started_at is None):
             due = min(due, hold.until)
         return now >= due
 

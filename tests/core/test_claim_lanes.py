@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from django.db import DatabaseError
 
@@ -132,3 +134,65 @@ def test_passing_trouble_in_a_later_lane_is_met_again(connection):
         assert ids(claim_jobs(connection, 9, lanes=lanes)) == made[:1]
     assert fault.fired
     assert ids(claim_jobs(connection, 9, lanes=lanes)) == made[1:]
+
+
+@pytest.mark.parametrize("lane", [1, 2], ids=["the first lane", "a later lane"])
+def test_what_could_not_be_read_is_given_back(connection, lane):
+    """Its claim was committed: nobody would run it, and its lease would cost it an attempt."""
+    made = [enqueue("t", queue=name).id for name in ("a", "b")]
+    lanes = Lanes(("a", "b"))
+    code = REPEAT[connection.vendor][0]
+    fault = Fault(code, match=lambda sql: "leasequeue:read" in sql, at=lane, times=99)
+    with broken(connection, fault):
+        if lane == 1:
+            with pytest.raises(DatabaseError):
+                claim_jobs(connection, 9, lanes=lanes)
+        else:
+            assert ids(claim_jobs(connection, 9, lanes=lanes)) == made[:1]
+    assert fault.fired
+    assert job(made[lane - 1]).status == "reserved"
+    found = claim_jobs(connection, 9, lanes=lanes)
+    assert ids(found) == made[lane - 1 :]
+    assert found[0].lease.token == bytes(job(made[lane - 1]).lease_token)
+    again = job(made[lane - 1])
+    assert (again.attempts, again.claims, again.crashes) == (1, 2, 0)
+    assert claim_jobs(connection, 9, lanes=lanes) == []
+
+
+def test_jobs_do_not_wait_for_a_lane_of_jobs_that_come_to_nothing(connection, monkeypatch):
+    """There may be thousands that are past their time, of which each look ends some."""
+    first = enqueue("t", priority=1).id
+    used_up = [enqueue("t").id for _ in range(9)]
+    for each in used_up:
+        write(connection, each, attempts=5)
+    moments = iter(range(1000))
+    clock = SimpleNamespace(monotonic=lambda: float(next(moments)))
+    monkeypatch.setattr(claim_module, "time", clock)
+    monkeypatch.setattr(claim_module, "_MORE_SECONDS", 3.5)
+    lanes = Lanes(("default",))
+    assert ids(claim_jobs(connection, 2, lanes=lanes)) == [first]
+    assert 1 <= Job.objects.filter(status="dead").count() < len(used_up)
+    assert claim_jobs(connection, 2, lanes=lanes) == []
+    assert Job.objects.filter(status="dead").count() == len(used_up)
+
+
+@pytest.mark.only_on("mariadb", "mysql", "postgres")
+def test_what_must_not_wait_is_not_locked_again_and_again(connection, session):
+    """While it was, another worker took the lane for empty and went on to lesser jobs."""
+    high = [enqueue("t", priority=5, max_attempts=1).id for _ in range(20)]
+    low = enqueue("t").id
+    lanes, rival = Lanes(("default",)), session()
+    assert ids(claim_jobs(connection, 1, ahead=50, lanes=lanes)) == high[:1]
+    assert claim_jobs(connection, 0, ahead=50, lanes=lanes) == []
+    for turn in range(4):
+        found: list[Claimed] = []
+        theirs = Lanes(("default",))
+
+        def meanwhile(found=found, theirs=theirs) -> None:
+            found += claim_jobs(rival, 1, lanes=theirs)
+
+        with at_statement(connection, "SET status = 'reserved'", meanwhile) as reached:
+            mine = claim_jobs(connection, 1, ahead=50, lanes=lanes)
+        assert reached
+        assert ids([*mine, *found]) == high[1 + 2 * turn : 3 + 2 * turn]
+    assert job(low).status == "ready"
