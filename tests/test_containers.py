@@ -57,7 +57,7 @@ def test_every_kind_of_process_is_there():
     for name in ("Dockerfile", "compose.yaml", "worker.yaml", "leasequeue-worker.service"):
         assert any(line.startswith(f"{name}: runworker") for line in lines), name
     for name in ("compose.yaml", "prune.yaml", "leasequeue-prune.service"):
-        assert f"{name}: leasequeue prune" in lines
+        assert f"{name}: leasequeue prune --pause 0.05" in lines
 
 
 def test_the_health_check_asks_for_the_heartbeat_that_the_worker_writes():

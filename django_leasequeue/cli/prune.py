@@ -13,7 +13,7 @@ from django_leasequeue.cli.base import DONE, PROBLEM, SubCommand
 from django_leasequeue.cli.output import Output
 from django_leasequeue.cli.values import age_from, name_of, number_from, seconds_from
 from django_leasequeue.conf import get_conf
-from django_leasequeue.core.prune import BATCH, MOST_IN_A_BATCH, PAUSE, prune
+from django_leasequeue.core.prune import BATCH, MOST_IN_A_BATCH, prune
 from django_leasequeue.core.prune_run import Pruned
 from django_leasequeue.retention import PRUNABLE, retention_of
 
@@ -102,10 +102,9 @@ def _how_fast(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--pause",
         type=seconds_from(0),
-        default=PAUSE,
         metavar="SECONDS",
-        help=f"wait so long between two batches, and 24 times as long as the one before took at "
-        f"least; 0: do not wait; default {PAUSE}",
+        help="wait so long between two batches; 0: do not wait; without it 24 times as long as "
+        "the one before took, 2 seconds at most",
     )
 
 

@@ -172,18 +172,32 @@ def test_a_pause_lies_between_two_batches(connection, monkeypatch):
     assert pauses == [25] * 2
 
 
+#: How long a batch takes in the next test.
+SECONDS = 0.02
+
+
 def test_a_pause_is_longer_when_a_batch_takes_long(connection, monkeypatch):
     """A server that is slow, or busy, is left to the workers for longer."""
     old_jobs(connection, 5)
     pauses = []
-    clock = iter(range(0, 1000, 10))
+    clock = iter(range(1000))
     monkeypatch.setattr(prune_run, "sleep", pauses.append)
-    monkeypatch.setattr(prune_run, "monotonic", lambda: float(next(clock)))
-    prune(older_than=0, batch=2, pause=0.05)
-    assert pauses == [240.0] * 2
+    monkeypatch.setattr(prune_run, "monotonic", lambda: next(clock) * SECONDS)
+    prune(older_than=0, batch=2)
+    assert pauses == [pytest.approx(24 * SECONDS)] * 2
     old_jobs(connection, 5)
     prune(older_than=0, batch=2, pause=0)
-    assert pauses == [240.0] * 2
+    assert len(pauses) == 2
+
+
+def test_a_batch_that_stood_still_is_not_waited_for_again(connection, monkeypatch):
+    old_jobs(connection, 5)
+    pauses = []
+    clock = iter(range(0, 1000, 60))
+    monkeypatch.setattr(prune_run, "sleep", pauses.append)
+    monkeypatch.setattr(prune_run, "monotonic", lambda: float(next(clock)))
+    prune(older_than=0, batch=2)
+    assert pauses == [2.0] * 2
 
 
 def test_a_batch_is_smaller_when_its_jobs_have_many_attempts(connection, monkeypatch):
