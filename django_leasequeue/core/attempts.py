@@ -87,12 +87,16 @@ def insertion(
         "INSERT INTO leasequeue_jobattempt (job_id, number, token, worker, started_at, "
         "finished_at, outcome, error_class, error_text, frames) "
         f"SELECT id, claims, {token}, leased_by, claimed_at, {finished or dialect.stamp}, "
-        f"%s, %s, %s, {dialect.json_param}"
+        f"'{end.value}', "
     )
-    if error is None:
-        return sql, [*params, end.value, "", clean_text(text), "[]"]
-    frames = json.dumps(error.frames, ensure_ascii=False)
-    return sql, [*params, end.value, error.error_class, error.text, frames]
+    if error is not None:
+        frames = json.dumps(error.frames, ensure_ascii=False)
+        sql = f"{sql}%s, %s, {dialect.json_param}"
+        return sql, [*params, error.error_class, error.text, frames]
+    nothing = dialect.json_param.replace("%s", "'[]'")
+    if text := clean_text(text):
+        return f"{sql}'', %s, {nothing}", [*params, text]
+    return f"{sql}'', '', {nothing}", params
 
 
 def record_outcome(

@@ -238,9 +238,18 @@ def _assignments(
     dialect: Dialect, change: Transition, outcome: Outcome
 ) -> tuple[list[str], list[Any]]:
     """Return the SET clauses of a job that leaves `reserved`, and their parameters."""
-    columns = ["status = %s", "lease_token = NULL", "releases = %s", "last_error = %s"]
-    message = "" if change.status is Status.DONE else clean_text(outcome.message)
-    params: list[Any] = [change.status.value, change.releases, message]
+    # Words of the queue's own are written out: a driver takes microseconds to quote each value.
+    columns = [
+        f"status = '{change.status.value}'",
+        "lease_token = NULL",
+        f"releases = {change.releases:d}",
+    ]
+    params: list[Any] = []
+    if change.status is Status.DONE:
+        columns.append("last_error = ''")
+    else:
+        columns.append("last_error = %s")
+        params.append(clean_text(outcome.message))
     if outcome.error is not None:
         columns.append("fingerprint = %s")
         params.append(outcome.error.fingerprint)

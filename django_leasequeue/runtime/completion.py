@@ -76,7 +76,7 @@ class _Completing:
         the final write could outlast the lease, or the server's patience.
         """
         keys = {self.job.job_id: self.job.live_key}
-        while True:
+        while self.job.live_key is not None:
             with connection.cursor() as cursor:
                 if not held_keys(dialect_for(connection), cursor, keys):
                     return
