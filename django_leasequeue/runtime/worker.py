@@ -11,7 +11,6 @@ import os
 import secrets
 import socket
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from django.db import connections
@@ -24,58 +23,43 @@ from django_leasequeue.core.presence import Presence
 from django_leasequeue.core.reasons import describe
 from django_leasequeue.core.recover import Recovered
 from django_leasequeue.core.sessions import end_statement
-from django_leasequeue.core.settle import Verdict
 from django_leasequeue.events import log_event
-from django_leasequeue.exceptions import JobInterrupted, LeaseQueueError
-from django_leasequeue.outcomes import End
+from django_leasequeue.exceptions import JobInterrupted
 from django_leasequeue.registry import registry
 from django_leasequeue.runtime.burials import Burials
-from django_leasequeue.runtime.charges import Charge, Ended
 from django_leasequeue.runtime.clock import ticks
 from django_leasequeue.runtime.connections import open_control
-from django_leasequeue.runtime.crew import Capacity, enforce
+from django_leasequeue.runtime.crew import enforce
 from django_leasequeue.runtime.crews import crew_for
-from django_leasequeue.runtime.doorbell import Doorbell, doorbell_for
+from django_leasequeue.runtime.doorbell import doorbell_for
 from django_leasequeue.runtime.holds import Holds
 from django_leasequeue.runtime.housekeeping import Recovery
 from django_leasequeue.runtime.intake import Intake
 from django_leasequeue.runtime.interrupts import Interrupts
 from django_leasequeue.runtime.limits import Limits
-from django_leasequeue.runtime.messages import Ack, Cause
+from django_leasequeue.runtime.messages import Cause
 from django_leasequeue.runtime.meter import Meter
 from django_leasequeue.runtime.options import WorkerOptions, shortest_lease
 from django_leasequeue.runtime.outage import Outage
 from django_leasequeue.runtime.parking import Parking
 from django_leasequeue.runtime.patience import end_overdue
-from django_leasequeue.runtime.poll import Poll
 from django_leasequeue.runtime.presence import Attendance
 from django_leasequeue.runtime.pulse import Pulse
 from django_leasequeue.runtime.renewer import Renewer
-from django_leasequeue.runtime.settlements import Settlements, ack_of, log_settled
+from django_leasequeue.runtime.returns import Returns
 from django_leasequeue.runtime.shutdown import Shutdown
-from django_leasequeue.runtime.slots import UNSTARTED
+from django_leasequeue.runtime.supply import LOOK_SECONDS, Supply
 from django_leasequeue.runtime.ticking import Ticking
 from django_leasequeue.runtime.wakeup import Wakeup
 from django_leasequeue.signals import worker_started, worker_stopped
-from django_leasequeue.statuses import Status
 from django_leasequeue.version import __version__
 
 __all__ = ["Worker", "WorkerOptions"]
 
-#: How often limits are looked at while handlers run, in seconds.
-_LOOK_SECONDS = 0.2
 #: Limits are not looked at more often than this.
 _ENFORCE_SECONDS = 0.02
 #: Nor are the words of children that all have work.
 _WORDS_SECONDS = 0.005
-#: Then a slot becomes free: for the hooks of the dead, and for what else waits for one.
-_AHEAD_SECONDS = 1.0
-
-_RELEASED = replace(UNSTARTED, reason="Released during shutdown before processing")
-
-
-class ReleaseFailed(LeaseQueueError):
-    """A claim could not be given back: its lease has to run out."""
 
 
 class Worker:
@@ -83,8 +67,10 @@ class Worker:
 
     `queues` are names, strict in their order, or "*"; `meter` is told of all that it does. Options
     are those of `runworker`, with underscores and in the same units: `lease`, `grace`,
-    `kill_after`, `poll_min` and `poll_max` in seconds, `max_memory` in MiB. Raises
-    ImproperlyConfigured for what no worker could run with.
+    `kill_after`, `poll_min`, `poll_max`, `drain_wait` and `max_seconds` in seconds, `max_memory` in
+    MiB. `solo` runs handlers in the calling thread, and may have a `source`: a callable that
+    returns the next (job type, payload[, options]) to enqueue, or None. Raises ImproperlyConfigured
+    for what no worker could run with.
     """
 
     def __init__(
@@ -107,12 +93,9 @@ class Worker:
         self.crew = crew_for(
             self.options, self.limits, self.interrupts, self.shutdown, self._orphaned.update
         )
-        self.settlements = Settlements()
-        self.burials = Burials(self.name, lease, self.holds)
         self.recovery = Recovery(lease)
         self.ticking = Ticking(self.name, database=self.options.database, once=self.options.drain)
         self.outage = Outage(get_conf().DATABASE_OUTAGE_LIMIT)
-        self.poll = Poll(self.options.poll_min, self.options.poll_max)
         self.renewer = Renewer(
             self.database,
             self.shortest_lease,
@@ -121,33 +104,52 @@ class Worker:
             self._on_beat,
             self._on_renewing,
         )
-        leases = {kind.name: kind.lease for kind in registry if kind.lease}
-        self.intake = Intake(
-            self.queues,
-            ClaimSettings(self.name, lease, leases),
-            self.holds,
-            self.options.drain_wait,
-            self.options.source,
-        )
-        parks = self.options.handled_only or get_conf().UNKNOWN_JOB_TYPES == "park"
-        self.parking = Parking(self.queues, parks=parks)
-        self.jobs_run = 0
-        self.bell: Doorbell | None = None
-        self._held_up = self._buried = self._listening = False
-        self._ahead_at = self._enforce_at = self._took_at = 0.0
+        self.returns, self.supply = self._parts()
+        self._held_up = False
+        self._enforce_at = 0.0
         self._began = self._turned_at = ticks()
         self._has_started = self._has_ended = False
         self._connection: BaseDatabaseWrapper | None = None
+
+    def _parts(self) -> tuple[Returns, Supply]:
+        """Make what comes back from the crew, and what it is given."""
+        options = self.options
+        leases = {kind.name: kind.lease for kind in registry if kind.lease}
+        settings = ClaimSettings(self.name, options.lease, leases)
+        intake = Intake(self.queues, settings, self.holds, options.drain_wait, options.source)
+        burials = Burials(self.name, options.lease, self.holds)
+        parks = options.handled_only or get_conf().UNKNOWN_JOB_TYPES == "park"
+        returns = Returns(
+            self.name,
+            self.crew,
+            burials,
+            self.holds,
+            intake,
+            self.shutdown,
+            self.outage,
+            self.meter,
+            drain=options.drain,
+        )
+        supply = Supply(
+            options,
+            self.crew,
+            intake,
+            burials,
+            Parking(self.queues, parks=parks),
+            returns,
+            self.ticking,
+            self.outage,
+            self.meter,
+        )
+        return returns, supply
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
         """The connection for claims and settlements, opened when first used."""
         if self._connection is None:
-            self._connection = open_control(
-                self.database,
-                self.shortest_lease,
-                listens=self.bell is not None and self.bell.listens,
-            )
+            bell = self.supply.bell
+            listens = bell is not None and bell.listens
+            self._connection = open_control(self.database, self.shortest_lease, listens=listens)
         return self._connection
 
     def stop(self) -> None:
@@ -218,7 +220,7 @@ class Worker:
     def _work(self) -> int:
         hard, code = True, 1
         worker_started.tell(Worker, worker=self.name)
-        self.bell = doorbell_for(self.database, self.queues, self.name)
+        self.supply.bell = doorbell_for(self.database, self.queues, self.name)
         self.renewer.start()
         try:
             log_event("worker_started", worker=self.name, pid=os.getpid())
@@ -248,8 +250,8 @@ class Worker:
     def _close_sessions(self, *, hard: bool) -> None:
         self.crew.close(hard=hard)
         self.renewer.stop()
-        if self.bell is not None:
-            self.bell.close()
+        if self.supply.bell is not None:
+            self.supply.bell.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -274,22 +276,22 @@ class Worker:
 
     def _wait(self, seconds: float) -> None:
         """Wait for the crew, a signal, or the doorbell if the last look has found nothing."""
-        if gathers := self._gathers():
+        if gathers := self.returns.gathers():
             self.wakeup.wait(min(seconds, gathers))  # what the crew says meanwhile is read at once
             return
-        if self.bell is None or not self._listening:
+        bell = self.supply.bell
+        if bell is None or not self.supply.listening:
             self.crew.wait(self.wakeup, seconds)
             self._linger()
             return
-        deaf = self.bell.deaf_seconds()
+        deaf = bell.deaf_seconds()
         if deaf:  # what comes meanwhile is for the next look
             self.crew.wait(self.wakeup, min(seconds, deaf))
             return
         until = ticks() + seconds
-        while self.crew.wait(self.wakeup, until - ticks(), self.bell.fileno(self.connection)):
-            if self.bell.rings(self.connection):
-                self.intake.forget()  # its lane may be new, or it was committed late
-                self.poll.active()
+        while self.crew.wait(self.wakeup, until - ticks(), bell.fileno(self.connection)):
+            if bell.rings(self.connection):
+                self.supply.heard()
                 return
 
     def _linger(self) -> None:
@@ -314,7 +316,7 @@ class Worker:
             self._turned()
             self._look_after_crew()
             left = until - ticks()
-            self.crew.wait(self.wakeup, min(_LOOK_SECONDS, left) if left > 0 else _LOOK_SECONDS)
+            self.crew.wait(self.wakeup, min(LOOK_SECONDS, left) if left > 0 else LOOK_SECONDS)
 
     def _must_watch(self) -> bool:
         """Tell whether a lease ends so soon that a try to reach the database could outlast it."""
@@ -326,7 +328,7 @@ class Worker:
         Returns seconds to wait before the next pass, 0 for none, None when the worker is to end.
         Raises database errors; the loop decides about them.
         """
-        self._listening = False
+        self.supply.listening = False
         self._look_after_crew()
         self._settle()
         if self.shutdown.stopping:
@@ -337,160 +339,37 @@ class Worker:
         if self.ticking.run_if_due(
             self.connection, lambda: self.shutdown.stopping, self.meter.ticked
         ):
-            self.intake.forget()
+            self.supply.forget()
         wait = self._take_in()
         self._look_after_crew()
         self._settle()
-        if wait and (gathers := self._gathers()):
+        if wait and (gathers := self.returns.gathers()):
             wait = min(wait, gathers)
         return self._at_limit(wait and min(wait, self.ticking.seconds_left()))
 
     def _look_after_crew(self) -> None:
         """Collect what has ended and keep time limits; asks no database."""
-        for ended in self.crew.collect():
-            if ended.charge.burial:
-                self.meter.buried(ended)
-                self.burials.add(ended)
-                continue
-            unstarted = self.shutdown.stopping and ended.outcome == UNSTARTED
-            self.settlements.add(ended._replace(outcome=_RELEASED) if unstarted else ended)
+        self.returns.collect()
         now = ticks()
         if now >= self._enforce_at:  # a turn may come with each of thousands of jobs a second
             self._enforce_at = now + _ENFORCE_SECONDS
             enforce(self.crew, self.limits, now, abort=self.shutdown.aborting())
 
-    def _gathers(self) -> float:
-        """Return for how many seconds more what has ended may wait for more; 0: settle it now.
-
-        It may while everyone has work: nobody waits for control meanwhile.
-        """
-        left = 0.0 if self.shutdown.stopping else self.settlements.waits_for_others()
-        return left if left and self.crew.occupied(left) else 0.0
-
     def _settle(self) -> None:
-        if self._gathers():
-            return
-        self._end_statements()
-        acks = []
-        for ended, settled in self.settlements.flush(self.connection):
-            acks.append(ack_of(ended, settled))
-            self.holds.drop(ended.charge.job.lease)
-            if settled.verdict is Verdict.SETTLED and not ended.outcome.settled:
-                self.outage.over()  # the database has answered; what was given up asked nothing
-            log_settled(ended, settled, stopping=self.shutdown.stopping)
-            self.meter.settled(ended, settled, ticks() - ended.charge.ended_at)
-            if ended.outcome.started:
-                self.jobs_run += 1
-            if settled.status is Status.READY and self.options.drain:
-                self.intake.retries(ended.charge.job.job_id)
-            if settled.status is Status.READY and not ended.outcome.started:
-                self.intake.forget()  # what was given back is due before its lane's mark
-            if settled.status is Status.DEAD:
-                self.burials.wake()
-        self.crew.acknowledge(acks)
-        self.burials.flush(self.connection)
+        if not self.returns.gathers():
+            self._end_statements()
+            self.returns.settle(self.connection)
 
     def _take_in(self) -> float | None:
         """Claim and hand over as much as the crew can take; return what `turn` returns."""
-        room = self._room()
+        room = self.supply.room()
         self._held_up = True  # before the look: the renewer wakes whoever waits for it
         if self.renewer.failing or not any(room):
-            return self._idle()
+            return self.supply.idle()
         self._held_up = False
-        return self._take_now(room) if room.free else self._take_ahead(room)
-
-    def _take_now(self, room: Capacity) -> float | None:
-        """Claim for those who have nothing to run; return what `turn` returns."""
-        self._took_at = ticks()
-        heard = self.bell is not None and self.bell.before_look(self.connection)
-        skipped = self._buried  # hooks and handlers take turns where both wait
-        burial = None if skipped else self.burials.take(self.connection)
-        self._buried = burial is not None
-        if burial is not None:
-            self.crew.give([burial])
-            return 0
-        pulled = self.intake.pull(self.database)
-        self._wake(room)
-        charges = self._take(room)
-        self.outage.over()
-        if not charges and skipped:
-            return 0
-        if not charges and (pulled or self._is_drained()):
-            # What was just pulled, or enqueued by the jobs just waited for, may be in lanes not
-            # known yet. If not, and it is for later or for others, the source may have more.
-            self.intake.forget()
-            self._wake(room, now=True)
-            charges = self._take(room)
-            if not charges:
-                return 0 if pulled else None
-        if not charges and heard:
-            self.intake.forget()  # as in `_wait`
-            charges = self._take(room)
-        if self.bell is not None:
-            self.bell.after_look(found=bool(charges))
-        if not charges:
-            self._listening = True
-            return self._idle()
-        self._hand_over(charges)
-        self.poll.active()
-        return 0
-
-    def _take_ahead(self, room: Capacity) -> float:
-        """Claim what is to wait, while the crew is busy: it need not wait for the next claim."""
-        now = ticks()
-        if now < self._ahead_at or now - self._took_at > _AHEAD_SECONDS:
-            return self._idle()
-        charges = self._take(room)
-        self.outage.over()
-        if not charges:  # the crew's every word would ask the database again
-            self._ahead_at = ticks() + self.options.poll_max
-            return self._idle()
-        self._hand_over(charges)
-        self.poll.active()
-        return 0
-
-    def _take(self, room: Capacity) -> list[Charge]:
-        since = ticks()
-        charges = self.intake.take(self.connection, room)
-        self.meter.claimed(charges, ticks() - since)
-        return charges
-
-    def _wake(self, room: Capacity, *, now: bool = False) -> None:
-        if self.parking.wake_if_due(self.connection, room.free + room.ahead, now=now):
-            self.intake.forget()  # what was parked has been due for long: before each lane's mark
-
-    def _hand_over(self, charges: list[Charge]) -> None:
-        """Give the crew what it may run, and let the rest end as parked."""
-        known, parked = self.parking.sift(charges)
-        for ended in parked:
-            self.settlements.add(ended)
-        if known:
-            self.crew.give(known)
-
-    def _room(self) -> Capacity:
-        """Return how many jobs may be claimed now."""
-        room = self.crew.capacity()
-        if self.options.max_jobs is None:
-            return room
-        running = sum(not charge.burial for charge in self.crew.charges)
-        left = max(0, self.options.max_jobs - self.jobs_run - running - len(self.settlements))
-        free = min(room.free, left)
-        return Capacity(free, min(room.ahead, left - free))
-
-    def _idle(self) -> float:
-        wait = self.poll.wait_seconds()
-        return min(wait, _LOOK_SECONDS) if self.crew.charges or self._unsettled() else wait
-
-    def _unsettled(self) -> int:
-        return len(self.settlements) + len(self.burials)
-
-    def _is_drained(self) -> bool:
-        """Tell whether a draining worker has nothing to wait for: its own jobs, or others'."""
-        if not self.options.drain or self.crew.charges or self._unsettled():
-            return False
-        if not self.ticking.over:
-            return False
-        return self.intake.drained(self.connection)
+        if room.free:
+            return self.supply.take_now(self.connection, room)
+        return self.supply.take_ahead(self.connection, room)
 
     def _at_limit(self, wait: float | None) -> float | None:
         """Drain when the worker has run for its jobs, its seconds, or out of its memory."""
@@ -499,7 +378,7 @@ class Worker:
             self.stop()
         if self.crew.outgrown():
             self.stop()
-        if options.max_jobs is not None and self.jobs_run >= options.max_jobs:
+        if options.max_jobs is not None and self.returns.jobs_run >= options.max_jobs:
             self.stop()
         return wait
 
@@ -510,42 +389,16 @@ class Worker:
         self._settle()
         if self._may_leave():
             return None
-        return _LOOK_SECONDS
+        return LOOK_SECONDS
 
     def _may_leave(self) -> bool:
         """Tell whether a stopping worker may end. Raises what could not be given back in time."""
-        if not self.crew.charges and not self._unsettled():
+        if not self.crew.charges and not self.returns:
             return True
         if not self.shutdown.leaving() or self.crew.charges:
             return False
-        self.burials.abandon()
-        self._abandon()
+        self.returns.abandon()
         return True
-
-    def _abandon(self) -> None:
-        """Leave what could not be written to its lease's end, and say so."""
-        left = self.settlements.abandon()
-        self.crew.acknowledge([Ack(end.charge.job.lease, None) for end in left])
-        failed = [end.charge.job.job_id for end in left if self._left(end)]
-        if failed:
-            raise ReleaseFailed(f"job {failed[0]}: it could not be released in time")
-
-    def _left(self, ended: Ended) -> bool:
-        """Log an attempt whose end could not be written; tell whether it never started."""
-        job, outcome = ended.charge.job, ended.outcome
-        unstarted = outcome.end is End.RELEASED and not outcome.started
-        self.meter.left(ended, unstarted=unstarted)
-        log_event(
-            "claim_release_failed" if unstarted else "job_lease_lost",
-            level=logging.ERROR if unstarted else logging.WARNING,
-            worker=self.name,
-            job_id=job.job_id,
-            job_type=job.job_type,
-            queue=job.queue,
-            attempt=job.attempt,
-            error="the database could not be reached, or its row stayed locked",
-        )
-        return unstarted
 
     def _end_statements(self) -> None:
         """End what a killed child's sessions still execute: its locks would outlive it."""

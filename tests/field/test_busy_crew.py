@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from django_leasequeue.runtime import supply as supply_module
 from django_leasequeue.runtime import worker as worker_module
 from django_leasequeue.runtime.crew import Capacity
 from django_leasequeue.runtime.worker import Worker
@@ -23,16 +24,17 @@ def test_a_slot_becomes_free_once_a_second(monkeypatch):
     claims: list[tuple[float, int]] = []
     now = 100.0
 
-    def take(room: Capacity) -> list[str]:
+    def take(connection: object, room: Capacity) -> list[str]:
         claims.append((now, room.free))
         return ["a charge"]
 
-    monkeypatch.setattr(worker_module, "ticks", lambda: now)
-    monkeypatch.setattr(worker, "_take", take)
-    monkeypatch.setattr(worker, "_hand_over", lambda charges: None)
+    supply = worker.supply
+    monkeypatch.setattr(supply_module, "ticks", lambda: now)
+    monkeypatch.setattr(supply, "_take", take)
+    monkeypatch.setattr(supply, "_hand_over", lambda charges: None)
+    monkeypatch.setattr(supply, "_crew", crew)
     try:
-        worker.crew = crew
-        worker._took_at = now
+        supply._took_at = now
         for _tenth in range(30):
             worker._take_in()
             now += 0.1
@@ -43,7 +45,6 @@ def test_a_slot_becomes_free_once_a_second(monkeypatch):
         worker._take_in()
         assert [free for _at, free in claims[-2:]] == [1, 0]
     finally:
-        crew.close = lambda hard: None
         worker.close()
 
 
