@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from django_leasequeue.core.bulk import cancel_many, requeue_many
     from django_leasequeue.core.bulk_filter import JobFilter
     from django_leasequeue.core.enqueue import aenqueue, aenqueue_many, enqueue, enqueue_many
-    from django_leasequeue.core.operate import cancel, erase, pause, requeue, reschedule, resume
+    from django_leasequeue.core.operate import (
+        cancel,
+        erase,
+        pause,
+        recover,
+        requeue,
+        reschedule,
+        resume,
+    )
     from django_leasequeue.core.prune import Pruned, prune
     from django_leasequeue.core.schedules import (
         add_schedule,
@@ -54,7 +62,15 @@ _HOMES = {
     "core.bulk": ("cancel_many", "requeue_many"),
     "core.bulk_filter": ("JobFilter",),
     "core.enqueue": ("aenqueue", "aenqueue_many", "enqueue", "enqueue_many"),
-    "core.operate": ("cancel", "erase", "pause", "requeue", "reschedule", "resume"),
+    "core.operate": (
+        "cancel",
+        "erase",
+        "pause",
+        "recover",
+        "requeue",
+        "reschedule",
+        "resume",
+    ),
     "core.prune": ("Pruned", "prune"),
     "core.schedules": (
         "add_schedule",
@@ -131,6 +147,7 @@ __all__ = [
     "next_ticks",
     "pause",
     "prune",
+    "recover",
     "requeue",
     "requeue_many",
     "reschedule",

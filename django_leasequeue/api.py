@@ -104,9 +104,15 @@ def job(name: Any = None, /, **policy: Any) -> Any:
 
     A handler is a function, a coroutine function, or a class with `handle(self, **payload)`, or
     `handle(self, context, **payload)`, and perhaps `failed(self, context, error)`. Without a
-    `name` the job type is called "<app_label>.<function>". The options are the fields of
-    `Declaration`. The decorated name is the JobType; calling it calls the plain function, or makes
-    an object of the class. Raises ImproperlyConfigured for a declaration that could never run.
+    `name` the job type is called "<app_label>.<function>". The decorated name is the JobType;
+    calling it calls the plain function, or makes an object of the class. Raises
+    ImproperlyConfigured for a declaration that could never run.
+
+    Options, each described in docs/handlers.md: `queue`, `priority` (-100 to 100, higher first);
+    `max_attempts`, `max_crashes`, `backoff`, `permanent` (exception classes that end the job);
+    `timeout` and `lease` (seconds); `atomic`; `takes_context`; `failed` (the hook);
+    `sensitive` (names of parameters whose values are masked); `key`, `key_until`; `version`,
+    `upcast`; `every` (seconds or a timedelta) or `cron`, with `timezone` and `catch_up`.
     """
     if callable(name):
         return job()(name)

@@ -101,7 +101,7 @@ class Declaration:
 
     The handler is a function, a coroutine function, or a class of which each attempt makes an
     instance and calls `handle`. Times are seconds. None means "as the settings say"
-    (`max_attempts`, `backoff`, `lease`) or "no limit" (`timeout`).
+    (`max_attempts`, `max_crashes`, `backoff`, `timeout`), for `lease` "as the worker's".
     """
 
     handler: Callable[..., Any]

@@ -78,11 +78,17 @@ class KeyTaken(EnqueueError):
 
 
 class JobCrashed(JobError):
-    """The process that ran the job died; given to the `failed` hook of such a job."""
+    """The process that ran the job died; given to the `failed` hook of such a job.
+
+    Nobody raises it: the process is gone. Its text is the attempt's.
+    """
 
 
 class JobExpired(JobError):
-    """The job's lease ran out on its last attempt; given to the `failed` hook of such a job."""
+    """The job's lease ran out on its last attempt; given to the `failed` hook of such a job.
+
+    Nobody raises it. Its text is the attempt's (seed S1: "Lease expired after final attempt").
+    """
 
 
 class JobInterrupted(BaseException):
@@ -98,11 +104,17 @@ class LeaseLost(JobInterrupted):
 
 
 class JobTimeout(JobInterrupted):
-    """The attempt ran longer than the job's time limit."""
+    """The attempt ran longer than its time limit, in seconds: the row's, its job type's, TIMEOUT's.
+
+    Let it pass: it is no Exception (seed S2's timeout ends the process).
+    """
 
 
 class JobCancelled(JobInterrupted):
-    """An operator cancelled the job while it ran."""
+    """An operator cancelled the job while it ran, about two seconds ago at most.
+
+    Let it pass: it is no Exception, and nothing of this attempt may be written any more.
+    """
 
 
 class Skip(LeaseQueueError):

@@ -1,7 +1,8 @@
 """Django signals of the queue. A receiver that raises changes nothing: it is logged.
 
-Connect receivers at start-up (`AppConfig.ready`). The sender is the model `Job`, of the last two
-the class `Worker`. A signal that nobody listens to costs nothing.
+Connect receivers at start-up (`AppConfig.ready`). The sender is the model `Job`; that of
+`worker_started` and `worker_stopped` the class `Worker`; that of `jobs_claimed` the runtime's class
+that runs handlers, so connect that without a sender. A signal that nobody listens to costs nothing.
 """
 
 from __future__ import annotations
@@ -63,8 +64,9 @@ class QueueSignal(Signal):
         )
 
 
-#: Sent by a worker right after a claim is committed and before its first stop check.
-#: Arguments: `worker` (the worker's name, str), `jobs` (list of the claimed jobs, read-only).
+#: Sent for each job after its claim is committed, in the process and thread that will run it, and
+#: before the stop check there. Arguments: `worker` (the worker's name, str), `jobs` (a list of that
+#: one job, read-only; nobody has checked its payload yet).
 jobs_claimed = QueueSignal("jobs_claimed")
 
 #: Sent after the insert, inside the caller's transaction, which may still be rolled back.

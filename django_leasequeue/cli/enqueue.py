@@ -36,8 +36,8 @@ class Enqueue(SubCommand):
 
     name = "enqueue"
     help = (
-        "Enqueues one job and tells its id. The payload is a JSON object, or - for standard input: "
-        "a payload on the command line can be seen in the list of processes."
+        "Enqueues one job and prints its id. The payload is a JSON object, or - for standard "
+        "input: a payload on the command line can be seen in the list of processes."
     )
     examples = """
         manage.py leasequeue enqueue report.generate '{"tenant_id": "a", "report_month": "2042-01"}'

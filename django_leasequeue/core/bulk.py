@@ -47,12 +47,13 @@ def requeue_many(
     """Make every job that matches ready again, and was so at the start; return the run's row.
 
     `wanted` is a JobFilter, or a DeadGroup. In chunks of at most 200, a commit each with the run's
-    place and counts: a job is requeued once by a run, and after a crash `go_on(run.id)` continues
-    it. `rate` is jobs a second. `canary` jobs go first; the others follow when all of these are
-    done, and the run stops when one is dead or cancelled, or some have not ended after
-    `canary_wait` seconds. `spread` is the number of seconds over which the jobs become available,
-    at random. `dry_run` writes nothing and returns a row without id. `by` says who, in the row;
-    `told` is called with the row after each chunk. Jobs whose key a live job has are left out.
+    place and counts: a job is requeued once by a run, and after a crash `manage.py leasequeue
+    requeue --resume ID` continues it. `rate` is jobs a second. `canary` jobs go first; the others
+    follow when all of these are done, and the run stops when one is dead or cancelled, or some have
+    not ended after `canary_wait` seconds. `spread` is the number of seconds over which the jobs
+    become available, at random. `dry_run` writes nothing and returns a row without id. `by` says
+    who, in the row; `told` is called with the row after each chunk. Jobs whose key a live job has
+    are left out.
     Raises LeaseQueueError for options that make no sense and inside a transaction.
     """
     options = Options(rate, canary, canary_wait, spread)

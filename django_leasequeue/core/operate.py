@@ -139,7 +139,11 @@ def resume(queue: str, *, using: str | None = None) -> bool:
 
 
 def recover(*, using: str | None = None) -> int:
-    """Take back every expired lease now, as any running worker does; return how many."""
+    """Take back every expired lease now, as any running worker does; return how many.
+
+    Each job becomes ready, or dead when its attempts or crashes are used up, as in recovery (seed
+    S1). Raises nothing but the database's errors; what was taken back before one stays so.
+    """
     connection = connections[using or get_conf().DATABASE]
     total = 0
     while True:

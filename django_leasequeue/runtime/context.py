@@ -71,24 +71,35 @@ class JobContext:
     ) -> None:
         #: Alias of the database in which `complete` commits: give it to `.using()`.
         self.using = alias
+        #: The job's id.
         self.job_id = job.job_id
+        #: Its job type, `"report.generate"` say.
         self.job_type = job.job_type
+        #: The queue that it was claimed from.
         self.queue = job.queue
+        #: Its priority, -100 to 100.
         self.priority = job.priority
         #: Name of the worker process, as in the job's `leased_by`.
         self.worker = job.leased_by
+        #: Its payload, in the version that this code declares.
         self.payload = payload
         #: What the middleware put into the job's context when it was enqueued.
         self.context = decode_payload(job.context, "context")
+        #: 1 at the first run; runs that were given back do not count.
         self.attempt = job.attempt
+        #: The attempt after whose failure the job is dead.
         self.max_attempts = job.max_attempts
+        #: Number of this run; counts those that were given back, and never goes down.
         self.claims = job.number
+        #: The column's value, 64 hex digits, unique in the queue: for remote APIs (seed S1).
         self.idempotency_key = job.idempotency_key
+        #: When the job was enqueued, aware UTC, by the database's clock.
         self.enqueued_at = job.enqueued_at
         #: The schedule whose tick made the job, by name; "" for any other job.
         self.schedule = job.schedule
         #: The tick, aware UTC, however late the job runs; None for a job made by hand.
         self.tick_at = job.tick_at
+        #: Its signature, 64 hex digits; "" when signing is off.
         self.signature = job.signature
         self._hold = hold
         self._job = job
@@ -197,8 +208,9 @@ class JobContext:
         Yields True the first time in the job's life, False when an earlier call, attempt or run
         before a requeue has committed it. The block runs either way, in a durable transaction on
         the queue's database that prolongs the lease and must end within it; the job goes on.
-        Raises LeaseLost, with nothing written, when the lease is not held any more; whatever the
-        block raises rolls everything back.
+        Raises LeaseLost, with nothing written, when the lease is not held any more, and JobError
+        after `complete()`, or for a name that cannot be stored; whatever the block raises rolls
+        everything back.
         """
         if self.completed:
             raise JobError("effect() was called after complete(): the job is done")
@@ -213,8 +225,8 @@ class JobContext:
         The rule of seed S1. The block runs in a durable transaction on the queue's database;
         `result` (JSON data) is encoded after the block, before the commit. Do slow work before
         the block: it must end within three quarters of a lease. Raises LeaseLost, with nothing
-        written, when the lease is not held any more; whatever the block raises rolls everything
-        back.
+        written, when the lease is not held any more, and JobError when it is called twice, or for
+        a result that cannot be stored; whatever the block raises rolls everything back.
         """
         if self.completed:
             raise JobError("complete() was called twice for one job")
