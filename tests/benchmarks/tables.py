@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from django.db import connections
+from django.db.models import Max, Min
 
 from django_leasequeue.core.dialect import dialect_for
+from django_leasequeue.models import Job
 from tests.benchmarks.work.models import Number
 
 TABLES = ("leasequeue_job", "leasequeue_jobattempt", "leasequeue_worker", "bench_effect")
@@ -88,9 +90,13 @@ def later(alias: str, seconds: float) -> str:
 
 def record_done(alias: str) -> None:
     """Give each done job the attempt row that it would have."""
-    execute(
-        alias,
-        "INSERT INTO leasequeue_jobattempt (job_id, number, token, outcome) "
-        "SELECT id, 1, %s, 'completed' FROM leasequeue_job WHERE status = 'done'",
-        [b"t" * 16],
-    )
+    done = Job.objects.using(alias).filter(status="done")
+    first, last = done.aggregate(first=Min("id"), last=Max("id")).values()
+    for start in range(first or 0, (last or -1) + 1, _CHUNK):
+        execute(
+            alias,
+            "INSERT INTO leasequeue_jobattempt (job_id, number, token, outcome) "
+            "SELECT id, 1, %s, 'completed' FROM leasequeue_job WHERE status = 'done' "
+            "AND id >= %s AND id < %s",
+            [b"t" * 16, start, start + _CHUNK],
+        )
