@@ -1,4 +1,7 @@
-"""The shipped systemd units: their figures fit the settings' defaults, and systemd reads them."""
+"""The shipped systemd units: their figures fit the settings' defaults, and systemd reads them.
+
+And the accounts of MySQL and MariaDB: from which hosts they may come.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ UNIT = FOLDER / "leasequeue-worker.service"
 TEMPLATE = FOLDER / "leasequeue-worker@.service"
 PRUNE = FOLDER / "leasequeue-prune.service"
 TIMER = FOLDER / "leasequeue-prune.timer"
+GRANTS = FOLDER / "grants-mysql.sql"
 NEEDS_SYSTEMD = pytest.mark.skipif(
     not shutil.which("systemd-analyze"), reason="needs systemd-analyze"
 )
@@ -90,6 +94,12 @@ def test_the_figures_fit_the_defaults(unit):
     assert problems(unit, Conf()) == []
 
 
+@pytest.mark.parametrize("path", [UNIT, TEMPLATE], ids=lambda path: path.name)
+def test_its_seconds_are_those_of_s1_s_unit(path):
+    found = service(path)
+    assert (found["RestartSec"], found["TimeoutStopSec"]) == ("3", "75")
+
+
 @pytest.mark.parametrize(
     ("changed", "unfit"),
     [
@@ -153,6 +163,12 @@ def test_the_template_is_the_unit_but_for_its_profile():
     assert template.pop("ExecStart") == unit.pop("ExecStart") + " --profile %i"
     del unit["EnvironmentFile"]
     assert template == unit
+
+
+def test_accounts_are_scoped_to_a_network():
+    """S1: to the application's, and no public wildcard."""
+    hosts = re.findall(r"'shop_\w+'@'([^']*)'", GRANTS.read_text(encoding="utf-8"))
+    assert set(hosts) == {"10.0.0.%"}
 
 
 def test_prune_has_an_account_of_its_own():

@@ -8,10 +8,12 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 from enum import Enum
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
 from sphinx.application import Sphinx
 
 import django_leasequeue
@@ -20,6 +22,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 _COMMENT = re.compile(
     r"^.*<!-- (?P<what>pages|changelog|autodoc)(: (?P<names>.+))? -->$", re.MULTILINE
 )
+#: What these do is for Python to say: their methods need no words here.
+_PRESCRIBED = (BaseException, logging.Filter, logging.Formatter)
 _LINK = re.compile(r"\]\(([\w./-]+)\.md\)")
 
 
@@ -60,14 +64,24 @@ def _autodoc(names: str) -> str:
 
 def _directive(path: str) -> str:
     module, _, name = path.rpartition(".")
-    home = django_leasequeue if not module else __import__(module, fromlist=[name])
+    try:
+        home = django_leasequeue if not module else __import__(module, fromlist=[name])
+    except ImproperlyConfigured as error:  # django.tasks, on a Django that has none
+        return f"``{path}``: {error}"
     thing = getattr(home, name)
     dotted = f"{home.__name__}.{name}"
     if not inspect.isclass(thing):
-        return f".. autofunction:: {dotted}"
-    members = "" if issubclass(thing, BaseException) else "\n   :members:"
+        value = f".. autodata:: {dotted}\n   :no-value:"
+        return f".. autofunction:: {dotted}" if callable(thing) else value
+    members = "" if issubclass(thing, _PRESCRIBED) else f"\n   :members:{_aliases(thing)}"
     words = "\n   :undoc-members:" if issubclass(thing, Enum) else ""
     return f".. autoclass:: {dotted}{members}{words}"
+
+
+def _aliases(cls: type) -> str:
+    """Return the option that leaves out attributes which are classes: described elsewhere."""
+    names = [name for name, value in vars(cls).items() if inspect.isclass(value)]
+    return f"\n   :exclude-members: {', '.join(names)}" if names else ""
 
 
 def _changelog() -> str:

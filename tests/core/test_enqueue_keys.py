@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 from django.db import transaction
+from django.db.models import UniqueConstraint
 
 from django_leasequeue import KeyTaken, cancel, enqueue, requeue
 from django_leasequeue.core.settle import Ending, settle
@@ -56,6 +57,15 @@ def test_twice_in_one_transaction():
 
 def test_a_key_belongs_to_its_queue():
     assert enqueue("t", key="k", queue="a").id != enqueue("t", key="k", queue="b").id
+
+
+def test_the_key_comes_first_in_its_index():
+    """With stale statistics PostgreSQL takes an index that begins with the queue for any look."""
+    unique = [one for one in Job._meta.constraints if isinstance(one, UniqueConstraint)]
+    assert {one.name: one.fields for one in unique} == {
+        "leasequeue_job_key": ("idempotency_key", "queue_name"),
+        "leasequeue_job_live": ("live_key", "queue_name"),
+    }
 
 
 def test_only_a_digest_of_the_key_is_stored(connection):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.waiting import wait_until
@@ -33,3 +34,29 @@ def descendants(pid: int) -> set[int]:
         if parent and int(parent[1]) == pid:
             found |= {int(status.parent.name)}
     return found.union(*(descendants(child) for child in found))
+
+
+def listening_ports(pids: Iterable[int]) -> set[int]:
+    """Return the TCP ports on which one of these processes takes connections."""
+    inodes = {inode for pid in pids for inode in _sockets(pid)}
+    return {port for port, inode in _listeners() if inode in inodes}
+
+
+def _sockets(pid: int) -> Iterator[str]:
+    """Yield the inode of each socket that the process has open."""
+    for path in Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            found = re.fullmatch(r"socket:\[(\d+)\]", str(path.readlink()))
+        except OSError:  # closed meanwhile
+            continue
+        if found:
+            yield found[1]
+
+
+def _listeners() -> Iterator[tuple[int, str]]:
+    """Yield port and inode of each TCP socket of this machine that listens."""
+    for path in Path("/proc/net").glob("tcp*"):
+        for line in path.read_text().splitlines()[1:]:
+            _number, local, _remote, state, *others = line.split()
+            if state == "0A":
+                yield int(local.rpartition(":")[2], 16), others[5]

@@ -15,3 +15,5 @@ if os.environ.get("PROCESS_TEST_KEEP_CONNECTIONS") == "1":
 
 if "PROCESS_TEST_TIMEOUT" in os.environ:
     LEASEQUEUE["TIMEOUT"] = float(os.environ["PROCESS_TEST_TIMEOUT"])
+if "PROCESS_TEST_OUTAGE_LIMIT" in os.environ:
+    LEASEQUEUE["DATABASE_OUTAGE_LIMIT"] = float(os.environ["PROCESS_TEST_OUTAGE_LIMIT"])

@@ -1,13 +1,18 @@
-"""`runworker` as a command: its options, its exit codes, its two names and log formats."""
+"""`runworker` as a command: its options, exit codes, ports, its two names and log formats."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import socket
 
 import pytest
 
 from django_leasequeue import enqueue
 from django_leasequeue.models import Job
+from tests.faults.tree import children_of, tree_of
+from tests.process.processes import listening_ports
 
 
 def claimed(worker):
@@ -97,3 +102,20 @@ def test_a_wrong_option_is_explained(queue_db, manage, options, message):
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "worker_started" not in ended.stderr
+
+
+def test_none_of_its_processes_listens_on_a_port(queue_db, worker_process):
+    """S1: no inbound rule is needed. With --metrics-port there is one: test_monitoring.py."""
+    worker = worker_process("--processes", "2")
+    worker.wait_event("job_completed", job_id=enqueue("proc.note").id)
+    children = children_of(worker, 2)
+    processes = tree_of(worker.pid)
+    assert {*children} < {*processes}
+    assert listening_ports(one.pid for one in processes) == set()
+    worker.signal(signal.SIGTERM)
+    assert worker.wait() == 0
+
+
+def test_a_port_that_listens_is_seen():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert server.getsockname()[1] in listening_ports([os.getpid()])

@@ -12,6 +12,8 @@ import pytest
 
 from django_leasequeue import enqueue
 from django_leasequeue.runtime.heartbeat import read_heartbeat
+from tests.faults.tree import tree_of
+from tests.process.processes import listening_ports
 from tests.process.test_profiles import SETTINGS
 from tests.waiting import wait_until
 
@@ -50,12 +52,14 @@ def test_a_scrape_while_it_works_and_probes_until_it_ends(
     assert fetch(worker, "/livez") == (200, "ok\n")
     held = enqueue("proc.wait", {"gate": str(gate("a"))}).id
     gate("a").wait("started")
+    port = worker.wait_event("metrics_listening")["port"]
+    assert listening_ports(one.pid for one in tree_of(worker.pid)) == {port}
     labels = '{job_type="proc.note",outcome="completed",worker="worker"}'
     assert sample(worker, f"leasequeue_attempts_total{labels}") == 1
     assert sample(worker, 'leasequeue_worker_held_jobs{worker="worker"}') == 1
     assert sample(worker, 'leasequeue_database_up{database="default"}') == 1
     wait_until(lambda: not read_heartbeat(str(heartbeat), ready=True))
-    silent = socket.create_connection(("127.0.0.1", worker.wait_event("metrics_listening")["port"]))
+    silent = socket.create_connection(("127.0.0.1", port))
     worker.signal(signal.SIGTERM)
     wait_until(lambda: fetch(worker, "/readyz") == (503, "stopping\n"))
     assert fetch(worker, "/livez")[0] == 200

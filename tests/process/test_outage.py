@@ -87,6 +87,23 @@ def test_an_unreachable_server_is_waited_for(queue_db, worker_process, proxy, by
     assert lines_about_the_database(worker) == ["database_lost", "database_back"]
 
 
+def test_an_outage_beyond_the_limit_ends_the_worker(queue_db, worker_process, proxy, by_proxy):
+    """With exit code 1, for a supervisor; its next start finds a job that came meanwhile."""
+    limited = {**by_proxy, "PROCESS_TEST_OUTAGE_LIMIT": "1"}
+    worker = worker_process(env=limited)
+    worker.wait_event("job_completed", job_id=enqueue("proc.note").id)  # it is connected
+    proxy.cut()
+    worker.wait_event("worker_fatal")
+    assert worker.wait() == 1
+    assert lines_about_the_database(worker) == ["database_lost"]
+    assert worker.lines == []
+    job_id = enqueue("proc.note").id
+    proxy.mend()
+    again = worker_process(env=limited)
+    again.wait_event("job_completed", job_id=job_id, attempt=1)
+    stop(again)
+
+
 def test_an_outcome_waits_for_the_server_as_long_as_its_lease(
     queue_db, worker_process, proxy, by_proxy, gate
 ):

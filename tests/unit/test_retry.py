@@ -64,6 +64,12 @@ def test_linear(attempt, seconds):
     assert Linear().delay_for(attempt) == seconds
 
 
+@pytest.mark.parametrize("attempt", [0, 1, 2, 5, 20])
+def test_fixed(attempt):
+    assert Fixed().delay_for(attempt) == 60
+    assert Fixed(seconds=7).delay_for(attempt) == 7
+
+
 @pytest.mark.parametrize("strategy", [Exponential(), Linear(), Fixed()])
 def test_strategies_are_values(strategy):
     assert isinstance(strategy, Strategy)
