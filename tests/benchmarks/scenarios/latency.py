@@ -15,7 +15,7 @@ from tests.benchmarks.rounds import Bench, Bound, Contestant, Scenario
 from tests.benchmarks.running import finish, running_worker
 
 BUSY_PROBES = 30
-IDLE_PROBES = 5
+IDLE_PROBES = 9
 #: Nothing reads the probe's row for so long: the worker has the database for itself.
 _QUIET = 0.7
 
