@@ -157,23 +157,20 @@ def hold_within(
         raise LeaseLost(f"job {lease.job_id}: the lease was lost before its effects")
 
 
-def lock_within(connection: BaseDatabaseWrapper, cursor: CursorWrapper, lease: Lease) -> None:
-    """Lock a held job's row until the caller's transaction ends, and write nothing.
+def lock_within(connection: BaseDatabaseWrapper, lease: Lease) -> None:
+    """Lock a held job's row until the atomic block ends whose first statement this is.
 
-    Nobody else can end the lease meanwhile. The UPDATE of `hold_within` locks it, too, and costs an
-    entry in each index. Raises LeaseLost when the lease is not held any more.
+    Writes nothing. Nobody else can end the lease meanwhile. The UPDATE of `hold_within` locks it,
+    too, and costs an entry in each index. Raises LeaseLost when the lease is not held any more.
     """
     dialect = dialect_for(connection)
     held, tokens = fence(dialect, [lease])
-    cursor.execute(
-        tagged(
-            "hold",
-            f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} "
-            f"WHERE id = %s AND {held}{dialect.wait_locked}",
-        ),
-        [lease.job_id, *tokens],
+    sql = tagged(
+        "hold",
+        f"SELECT id FROM leasequeue_job{dialect.hint('PRIMARY')} "
+        f"WHERE id = %s AND {held}{dialect.wait_locked}",
     )
-    if not cursor.fetchall():
+    if not dialect.read_first(connection, sql, [lease.job_id, *tokens]):
         raise LeaseLost(f"job {lease.job_id}: the lease was lost before its effects")
 
 

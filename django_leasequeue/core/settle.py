@@ -216,7 +216,7 @@ def _update(
     waits for each.
     """
     ids = sorted(lease.job_id for lease in leases)
-    columns, params = _assignments(dialect, change, outcome)
+    columns, params = _assignments(dialect, change, outcome, one=len(ids) == 1)
     held, tokens = fence(dialect, leases)
     sql = (
         f"UPDATE leasequeue_job{dialect.hint('PRIMARY')} SET {', '.join(columns)} "
@@ -235,9 +235,9 @@ def _update(
 
 
 def _assignments(
-    dialect: Dialect, change: Transition, outcome: Outcome
+    dialect: Dialect, change: Transition, outcome: Outcome, *, one: bool
 ) -> tuple[list[str], list[Any]]:
-    """Return the SET clauses of a job that leaves `reserved`, and their parameters."""
+    """Return the SET clauses of jobs, or of `one`, that leave `reserved`, and their parameters."""
     # Words of the queue's own are written out: a driver takes microseconds to quote each value.
     columns = [
         f"status = '{change.status.value}'",
@@ -265,14 +265,12 @@ def _assignments(
     if change.status is Status.READY and change.delay is not None:
         columns.append(f"available_at = {dialect.later}")
         params.append(dialect.span(change.delay))
+    stamp = dialect.stamp_one if one else dialect.stamp
     if change.status in FINAL:
-        columns += ["live_key = NULL", f"finished_at = {dialect.stamp}"]
+        columns += ["live_key = NULL", f"finished_at = {stamp}"]
     # A dead job with a deadline waits for its `failed` hook: the same index finds it.
     waits = change.status is Status.DEAD and outcome.bury
-    columns += [
-        f"lease_until = {dialect.stamp if waits else 'NULL'}",
-        f"updated_at = {dialect.stamp}",
-    ]
+    columns += [f"lease_until = {stamp if waits else 'NULL'}", f"updated_at = {stamp}"]
     return columns, params
 
 

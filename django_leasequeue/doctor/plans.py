@@ -91,4 +91,4 @@ def _completion(case: Case) -> None:
     with suppress(LeaseLost):
         run(case.worker, lambda cursor: hold_within(case.worker, cursor, _NOBODY[0], 60))
     with suppress(LeaseLost):
-        run(case.worker, lambda cursor: lock_within(case.worker, cursor, _NOBODY[0]))
+        run(case.worker, lambda _cursor: lock_within(case.worker, _NOBODY[0]))

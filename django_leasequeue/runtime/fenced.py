@@ -87,7 +87,7 @@ def fenced(deed: Deed, alias: str, interrupts: Interrupts) -> Iterator[None]:
                 check()
                 deed.wait(connection)
             held_back.append(interrupts.hold_back())
-            patience.start()
+            patience.restart()
             deed.seal(connection)
         # Inside a test's transaction the callback above may wait for the end of the test.
         committed.append(True)
@@ -123,8 +123,7 @@ def lock_row(connection: BaseDatabaseWrapper, job: Claimed, hold: Hold) -> None:
     if hold.trusted_until - ticks() < _NEW * hold.seconds or dialect_for(connection).one_writer:
         hold_row(connection, job, hold)
         return
-    with connection.cursor() as cursor:
-        lock_within(connection, cursor, job.lease)
+    lock_within(connection, job.lease)
 
 
 def _stood(

@@ -59,6 +59,10 @@ class Patience:
         with _lock:
             _waiting.add(self)
 
+    def restart(self) -> None:
+        """Bound what follows, from now on, where something is bounded already."""
+        self._until = ticks() + self._seconds
+
     def stop(self) -> None:
         """Bound nothing any more; afterwards the connection is not shut."""
         with _lock:

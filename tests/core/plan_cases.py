@@ -191,7 +191,7 @@ def completion(worker: BaseDatabaseWrapper) -> Callable[[], object]:
     def work() -> None:
         project = connections["default"]
         with transaction.atomic(), project.cursor() as cursor:
-            lock_within(project, cursor, job.lease)
+            lock_within(project, job.lease)
             finish_within(project, cursor, job.lease, Outcome(End.COMPLETED))
 
     return work

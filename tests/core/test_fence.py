@@ -123,7 +123,7 @@ def test_hold_within_a_transaction(connection, gone, prolong):
         if prolong:
             hold_within(connection, cursor, gone, 60)
         else:
-            lock_within(connection, cursor, gone)
+            lock_within(connection, gone)
 
     with pytest.raises(LeaseLost):
         after_a_report(connection, work)

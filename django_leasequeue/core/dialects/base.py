@@ -34,6 +34,8 @@ class Dialect:
     now: ClassVar[str]
     #: "Now" for a new deadline or stamp: when the statement runs, not when its transaction began.
     stamp: ClassVar[str]
+    #: The same where a statement writes one row: for several it would be several moments.
+    stamp_one: ClassVar[str]
     #: A point `span(seconds)` after now; takes one parameter.
     later: ClassVar[str]
     #: What reads the server's clock in those three.
@@ -111,7 +113,7 @@ class Dialect:
     def _show(self, moved: tuple[float, datetime | None]) -> None:
         self._moved = moved
         ahead, stopped_at = moved
-        for name in ("now", "stamp", "later", "scattered"):
+        for name in ("now", "stamp", "stamp_one", "later", "scattered"):
             vars(self).pop(name, None)
             if moved == (0.0, None):
                 continue
@@ -132,6 +134,15 @@ class Dialect:
     def in_memory(self, connection: BaseDatabaseWrapper) -> bool:
         """Tell whether only this process can see the database."""
         return False
+
+    def read_first(
+        self, connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]
+    ) -> list[Any]:
+        """Return the rows of a SELECT, which is the first statement of an atomic block."""
+        with connection.cursor() as cursor:
+            cursor.execute(sql, params)
+            rows: list[Any] = cursor.fetchall()
+            return rows
 
     def hint(self, index: str) -> str:
         """Return what follows a table's name to hold the planner to `index`."""

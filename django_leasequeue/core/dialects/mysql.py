@@ -18,7 +18,7 @@ class MySQL(Dialect):
     """MySQL 8.0.17 and later, InnoDB."""
 
     # Django's Now() is in the session's time zone here, and CURRENT_TIMESTAMP defaults are too.
-    now = stamp = "UTC_TIMESTAMP(6)"
+    now = stamp = stamp_one = "UTC_TIMESTAMP(6)"
     later = "(UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)"
     scattered = "(UTC_TIMESTAMP(6) + INTERVAL FLOOR(RAND() * %s) MICROSECOND)"
     random_key = "SHA2(UUID(), 256)"

@@ -19,6 +19,9 @@ from django_leasequeue.core.dialects.base import (
 
 __all__ = ["PostgreSQL"]
 
+#: libpq's status of a session that is in no transaction.
+_IDLE = 0
+
 
 class PostgreSQL(Dialect):
     """PostgreSQL 14 and later, psycopg 3."""
@@ -26,6 +29,8 @@ class PostgreSQL(Dialect):
     # clock_timestamp() is volatile, so no index condition: 17.5 ms against 0.09 ms when measured.
     now = "statement_timestamp()"
     stamp = "(SELECT clock_timestamp())"
+    # Two subqueries less to plan: 18 of 302 µs of complete()'s last statement when measured.
+    stamp_one = "clock_timestamp()"
     later = "((SELECT clock_timestamp()) + %s * interval '1 microsecond')"
     clock_sources = ("statement_timestamp()", "clock_timestamp()")
     scattered = "((SELECT clock_timestamp()) + random() * %s * interval '1 microsecond')"
@@ -73,6 +78,24 @@ class PostgreSQL(Dialect):
         # jobs, promise that any index on these columns reads next to nothing.
         nothing = "+ interval '0'" if column.endswith(("_until", "_at")) else "|| ''"
         return f"({column} {nothing})"
+
+    def read_first(
+        self, connection: BaseDatabaseWrapper, sql: str, params: Sequence[Any]
+    ) -> list[Any]:
+        # In one round trip with BEGIN, which psycopg sends by itself in another: 4 % of a job with
+        # complete(). In autocommit mode it does not; code in the block is to see the usual mode.
+        raw = connection.connection
+        if not _sends_plain_begin(connection):
+            return super().read_first(connection, sql, params)
+        raw.autocommit = True
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(f"BEGIN; {sql}", params)
+                cursor.nextset()
+                rows: list[Any] = cursor.fetchall()
+                return rows
+        finally:
+            raw._autocommit = False  # noqa: SLF001  (its setter refuses inside a transaction)
 
     def stretch(
         self, columns: Sequence[str], after: Sequence[Any], last: Any
@@ -159,3 +182,17 @@ class PostgreSQL(Dialect):
 
     def bound_waits(self, connection: BaseDatabaseWrapper, bounds: dict[str, float]) -> None:
         bound_answers(connection, bounds["network"])
+
+
+def _sends_plain_begin(connection: BaseDatabaseWrapper) -> bool:
+    """Tell whether the driver is psycopg 3, would begin by a plain BEGIN now, and binds itself.
+
+    The server takes several statements at once only without parameters.
+    """
+    raw = connection.connection
+    if not hasattr(raw, "_autocommit") or raw.autocommit:
+        return False
+    if connection.settings_dict["OPTIONS"].get("server_side_binding") is True:
+        return False
+    options = (raw.isolation_level, raw.read_only, raw.deferrable)
+    return options == (None, None, None) and raw.info.transaction_status == _IDLE

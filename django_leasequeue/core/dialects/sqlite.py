@@ -19,7 +19,7 @@ class SQLite(Dialect):
     """SQLite 3.35 and later, by the host's clock in milliseconds."""
 
     # char(37) is "%": column defaults reach the server unescaped, statements with parameters not.
-    now = stamp = f"strftime({_FORMAT}, 'now')"
+    now = stamp = stamp_one = f"strftime({_FORMAT}, 'now')"
     later = f"strftime({_FORMAT}, 'now', %s)"
     clock_sources = ("'now'",)
     scattered = (
