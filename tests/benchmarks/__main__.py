@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.benchmarks import report
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def main() -> int:
@@ -28,8 +28,11 @@ def main() -> int:
     run.set_defaults(verb=measure)
     write = verbs.add_parser("report", help="write the results into the page")
     write.add_argument("results", type=Path)
-    write.add_argument("--page", type=Path, default=PAGE)
-    write.set_defaults(verb=lambda options: report.write(options.results, options.page))
+    write.add_argument("--page", type=Path, default=DOCS / "performance.md")
+    write.add_argument("--comparison", type=Path, default=DOCS / "comparison.md")
+    write.set_defaults(
+        verb=lambda options: report.write(options.results, options.page, options.comparison)
+    )
     options = parser.parse_args()
     code: int = options.verb(options)
     return code

@@ -13,16 +13,44 @@ END = "<!-- end of results -->"
 Row = dict[str, Any]
 
 
-def write(results: Path, page: Path) -> int:
-    """Replace what stands between the page's marks by the results."""
-    text = page.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
+def write(results: Path, page: Path, comparison: Path) -> int:
+    """Replace what stands between the pages' marks by the results, and by those of other queues."""
+    parts = [(one, *_around(one)) for one in (page, comparison)]
+    found = json.loads(results.read_text())
+    bodies = (markdown(found), "\n".join(_against_others(found["rows"])) + "\n")
+    for (one, before, after), body in zip(parts, bodies, strict=True):
+        one.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
+    return 0
+
+
+def _around(page: Path) -> tuple[str, str]:
+    """Return what stands before and after a page's marks."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _old, end, after = rest.partition(END)
     if not begin or not end:
         raise SystemExit(f"{page} has not both marks: {BEGIN} and {END}")
-    body = markdown(json.loads(results.read_text()))
-    page.write_text(f"{before}{BEGIN}\n\n{body}\n{END}{after}", encoding="utf-8")
-    return 0
+    return before, after
+
+
+def _against_others(rows: list[Row]) -> Iterator[str]:
+    """Yield a table of how many times as fast this queue is: queues down, databases across."""
+    kinds = {"peers": "nothing", "peers-effects": "write a row"}
+    against = [row for row in rows if row["scenario"] in kinds]
+    if not against:
+        yield "Not part of the last run."
+        return
+    columns = list(dict.fromkeys((row["scenario"], row["database"]) for row in against))
+    ratios = {
+        (item["reference"], row["scenario"], row["database"]): item["ratio"]
+        for row in against
+        for item in row["comparisons"]
+    }
+    heads = (f"{database}, {kinds[scenario]}" for scenario, database in columns)
+    yield f"| jobs that do | {' | '.join(heads)} |"
+    yield f"|---|{'---|' * len(columns)}"
+    for name in dict.fromkeys(name for name, _scenario, _database in ratios):
+        cells = (_number(ratios.get((name, *column))) for column in columns)
+        yield f"| {name} | {' | '.join(cells)} |"
 
 
 def markdown(results: dict[str, Any]) -> str:
@@ -88,7 +116,8 @@ def _judgements(rows: list[Row]) -> Iterator[str]:
             shown = f"{item['ratio']:.2f} ({min(item['ratios']):.2f} to {max(item['ratios']):.2f})"
             yield f"| {row['database']} | {what} | {shown} | {_wanted(item)} | {_met(item)} |"
         for item in row["bounds"]:
-            value = f"{_number(item['value'])} {row['unit']}"
+            unit = row["unit"] if item.get("unit") is None else item["unit"]
+            value = f"{_number(item['value'])} {unit}".strip()
             yield (
                 f"| {row['database']} | {item['subject']} | {value} | {_wanted(item)} "
                 f"| {_met(item)} |"
@@ -98,7 +127,8 @@ def _judgements(rows: list[Row]) -> Iterator[str]:
 def _effort(row: Row, usual: Row) -> Iterator[str]:
     """Yield how a row was measured that was not measured as most were."""
     if (row["pairs"], row["jobs"]) != (usual["pairs"], usual["jobs"]):
-        yield f"- {row['database']}: {row['pairs']} rounds; jobs of a drain: {row['jobs']}"
+        rounds = "1 round" if row["pairs"] == 1 else f"{row['pairs']} rounds"
+        yield f"- {row['database']}: {rounds}; jobs of a drain: {row['jobs']}"
 
 
 def _notes(row: Row) -> Iterator[str]:

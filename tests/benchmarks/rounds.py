@@ -41,11 +41,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Bound:
-    """A figure that is to be at most, or at least, so much."""
+    """A figure that is to be at most, or at least, so much; in a `unit` that may be its own."""
 
     subject: str
     at_most: float | None = None
     at_least: float | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _rows(scenario: Scenario, bench: Bench, outcome: Outcome) -> dict[str, Any]:
         "title": scenario.title,
         "unit": scenario.unit,
         "database": bench.kind,
-        "pairs": bench.pairs,
+        "pairs": scenario.rounds or bench.pairs,
         "jobs": bench.jobs,
         "figures": [
             {"subject": subject, "median": median(values), "values": values}

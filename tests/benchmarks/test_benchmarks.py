@@ -38,8 +38,11 @@ def test_a_small_run_and_its_page(tmp_path):
     rows = {row["scenario"]: row for row in json.loads(results.read_text())["rows"]}
     assert set(rows) == set(QUICK.split(","))
     assert all(row["figures"] and not row["errors"] for row in rows.values())
-    page.write_text((DOCS / "performance.md").read_text(encoding="utf-8"))
-    run(tmp_path, "report", str(results), "--page", str(page))
+    others = tmp_path / "others.md"
+    for copy, name in ((page, "performance.md"), (others, "comparison.md")):
+        copy.write_text((DOCS / name).read_text(encoding="utf-8"))
+    run(tmp_path, "report", str(results), "--page", str(page), "--comparison", str(others))
+    assert "Not part of the last run." in others.read_text()
     text = page.read_text()
     assert all(f"### {row['title']}" in text for row in rows.values())
     assert "| complete(), 2 children |" in text
@@ -107,12 +110,35 @@ def test_a_failure_is_a_row(tmp_path):
 
 
 def test_a_page_without_marks_is_left_alone(tmp_path):
-    page, results = tmp_path / "page.md", tmp_path / "results.json"
+    page, results, whole = tmp_path / "page.md", tmp_path / "results.json", tmp_path / "whole.md"
     page.write_text("# Mine\n")
+    whole.write_text(f"{report.BEGIN}\nold\n{report.END}\n")
     results.write_text("{}")
-    with pytest.raises(SystemExit, match="has not both marks"):
-        report.write(results, page)
+    for pages in ((page, whole), (whole, page)):
+        with pytest.raises(SystemExit, match="has not both marks"):
+            report.write(results, *pages)
     assert page.read_text() == "# Mine\n"
+    assert "old" in whole.read_text()
+
+
+def test_other_queues_are_rows_and_databases_columns():
+    ratios = {"a queue": 2.5, "another": 11.0}
+    rows = [
+        {
+            "scenario": "peers",
+            "database": database,
+            "comparisons": [
+                {"reference": name, "ratio": ratio} for name, ratio in list(ratios.items())[:count]
+            ],
+        }
+        for database, count in (("postgres", 2), ("mariadb", 1))
+    ]
+    assert list(report._against_others(rows)) == [
+        "| jobs that do | postgres, nothing | mariadb, nothing |",
+        "|---|---|---|",
+        "| a queue | 2.5 | 2.5 |",
+        "| another | 11 | – |",
+    ]
 
 
 def test_every_peer_is_pinned_and_every_pin_is_a_peer_s():

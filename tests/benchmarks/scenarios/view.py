@@ -66,5 +66,5 @@ SCENARIO = Scenario(
         Comparison("1 child", "per-job limit"),
         Comparison("1 child, last tenth of first", "per-job limit, last tenth of first"),
     ),
-    bounds=(Bound("1 child, last tenth of first", at_least=0.77),),
+    bounds=(Bound("1 child, last tenth of first", at_least=0.77, unit=""),),
 )
