@@ -93,7 +93,7 @@ def _print(found: Overview, out: Output) -> None:
     if found.workers:
         out.table(_WORKER_TITLES, (_worker_row(found, worker) for worker in found.workers))
     else:
-        out.line("no worker was seen within a day")
+        out.line("no worker is running, and none has vanished within a day")
     if found.more_workers:
         out.line("more workers are not shown")
     out.line()

@@ -74,7 +74,8 @@ class Importer(ABC):
             self.model: Any = apps.get_model(self.app_label, self.model_name)
         except LookupError:
             raise ImproperlyConfigured(
-                f"{self.app_label} is not in INSTALLED_APPS: keep it there until all is imported."
+                f"No app in INSTALLED_APPS has the label {self.app_label!r}: keep it there until "
+                "all is imported."
             ) from None
         self.source = wish.source_database or router.db_for_write(self.model)
 

@@ -28,7 +28,7 @@ def test_an_empty_database(queue_db, leasequeue):
     ended = leasequeue("status")
     assert (ended.code, ended.err) == (0, "")
     assert "no jobs" in ended.lines
-    assert "no worker was seen within a day" in ended.lines
+    assert "no worker is running, and none has vanished within a day" in ended.lines
     document = leasequeue("status", "--json").document
     assert document["database"] == "default"
     assert (document["queues"], document["workers"], document["needs"]) == ([], [], [])
