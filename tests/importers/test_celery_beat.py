@@ -164,4 +164,4 @@ def test_a_source_that_is_not_installed(queue_db, leasequeue):
     for source in IMPORTERS:
         ended = leasequeue("import", source)
         assert ended.code == 2
-        assert "not in INSTALLED_APPS" in ended.err
+        assert "No app in INSTALLED_APPS has the label" in ended.err
