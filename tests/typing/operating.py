@@ -20,6 +20,7 @@ from django_leasequeue import (
     next_ticks,
     pause,
     prune,
+    recover,
     requeue,
     requeue_many,
     reschedule,
@@ -39,6 +40,7 @@ def jobs(job: Job) -> None:
     assert_type(reschedule(7, delay=timedelta(hours=1)), list[int])
     assert_type(requeue_many(JobFilter(job_type="orders.work"), rate=50), BulkRun)
     assert_type(cancel_many(JobFilter("default"), dry_run=True), BulkRun)
+    assert_type(recover(), int)
     assert_type(sign(job), str)
     assert_type(verify(job), bool)
     requeue("7")  # type: ignore[arg-type]
