@@ -138,7 +138,7 @@ def _read(
 ) -> list[Claimed]:
     try:
         return read_jobs(connection, taken.ids, taken.token, "reserved", settings.seconds_for)
-    except Exception:
+    except Exception:  # whatever it is: nobody has these jobs, and it goes on
         lanes.unread += [Lease(job_id, taken.token) for job_id in taken.ids]
         raise
 
