@@ -116,7 +116,7 @@ def _claim_from(
     if lanes.is_narrow(lane):
         wanted = Wanted(wanted.limit, 0)
         if not wanted.total:
-            return [], True
+            return [], lanes.has_due(connection, lane)
     for _round in range(_ROUNDS):
         if not lanes.has_due(connection, lane):
             break

@@ -121,6 +121,12 @@ class Lanes:
     def has_due(self, connection: BaseDatabaseWrapper, lane: Lane) -> bool:
         """Tell, without locking, whether the lane seems to have a due job."""
         state = self._states.setdefault(lane, _State())
+        due = self._look(connection, lane, state)
+        if not due:
+            state.narrow = 0  # whatever must not wait is gone
+        return due
+
+    def _look(self, connection: BaseDatabaseWrapper, lane: Lane, state: _State) -> bool:
         if time.monotonic() >= state.look_at:
             return self._full_look(connection, lane, state)
         if state.busy:

@@ -196,3 +196,13 @@ def test_what_must_not_wait_is_not_locked_again_and_again(connection, session):
         assert reached
         assert ids([*mine, *found]) == high[1 + 2 * turn : 3 + 2 * turn]
     assert job(low).status == "ready"
+
+
+def test_a_lane_whose_jobs_must_not_wait_holds_nothing_back_once_it_is_empty(connection):
+    high = [enqueue("t", priority=5, max_attempts=1).id for _ in range(2)]
+    low = [enqueue("t").id for _ in range(2)]
+    lanes = Lanes(("default",))
+    assert claim_jobs(connection, 0, ahead=5, lanes=lanes) == []
+    assert claim_jobs(connection, 0, ahead=5, lanes=lanes) == []
+    assert ids(claim_jobs(connection, 2)) == high  # by another worker
+    assert ids(claim_jobs(connection, 0, ahead=5, lanes=lanes)) == low
