@@ -66,5 +66,5 @@ def noting_sites() -> Iterator[dict[str, set[str]]]:
 
 
 def met(made: dict[str, set[str]], seen: Iterable[str]) -> set[str]:
-    """Return the statements among what connections have seen."""
-    return {site for sql in set(seen) for site in made.get(sql, ())}
+    """Return the statements among what connections have seen, alone or behind their BEGIN."""
+    return {site for sql in set(seen) for site in made.get(sql.removeprefix("BEGIN; "), ())}

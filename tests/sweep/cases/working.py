@@ -179,7 +179,6 @@ def nothing_expired(now: Round) -> None:
 def waking(now: Round) -> Act:
     """Parked jobs of a type that is known here are ready again."""
     jobs = now.claimed(2)
-    now.ends = ["done|parked"] * 2
     now.settle(*(Ending(job.lease, Outcome(End.PARKED, started=False)) for job in jobs))
     now.unrecorded |= {job.job_id for job in jobs}
 
@@ -187,6 +186,12 @@ def waking(now: Round) -> Act:
         for _pass in range(3):  # what became of a COMMIT without an answer is the next one's
             wake(now.connection, {PLAIN: 1}, [now.queue], 10)
 
+    def woken() -> bool:
+        act()  # the rows of a session that was cut off are locked until the server notices
+        parked = Job.objects.filter(queue_name=now.queue, status="parked")
+        return now.work_off() and not parked.exists()
+
+    now.later.append(lambda: wait_until(woken))
     return act
 
 
