@@ -45,8 +45,8 @@ def missing_for(database: str, pythons: Iterable[Interpreter]) -> list[str]:
     if database in ("mariadb", "galera") and not _external(database):
         names += [] if find_program("mariadbd") else ["mariadb-server-core"]
         names += [] if find_program("mariadb") else ["mariadb-client-core"]
-    if database == "mariadb":  # the admin in a browser is tried on this one
-        programs = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+    if database == "mariadb":  # what is tried once for all is tried on this one
+        programs = {"chromium": "chromium", "chromedriver": "chromium-driver", "spin": "spin"}
         names += [package for program, package in programs.items() if not find_program(program)]
     if database == "galera" and not galera_provider():
         names.append("galera-4")
