@@ -39,7 +39,16 @@ byte mine[WORKERS]; /* the token that a worker believes to hold */
 bool kill[WORKERS];
 byte faults, commands;
 
+#ifdef WITHOUT_DEADLINE
+#define FENCE(t) (status == reserved && token == t)
+#else
 #define FENCE(t) (status == reserved && token == t && !expired)
+#endif
+#ifdef WITHOUT_EXPIRY
+#define OVER     true
+#else
+#define OVER     expired
+#endif
 #define UNLOCKED (holder == 0)
 #ifdef WITHOUT_FENCE
 #define SEAL(t)  true
@@ -100,8 +109,9 @@ end:
     sessions[s].state = open; sessions[s].deed = what; \
     sessions[s].token = mine[i]; sessions[s].applied = false
 
-/* Its last statement has changed the row, which is locked. */
-#define COMMIT  holder = s + 1; sessions[s].state = committing
+/* Its last statement has changed the row, which is locked, under a lease that is not over. The
+ * lease may well be over at the COMMIT: whoever wants the job then passes over the lock. */
+#define COMMIT  assert(!expired); holder = s + 1; sessions[s].state = committing
 
 /* The answer, or none: then the worker goes on as if the session had never been. */
 #define ANSWER(yes, no, unknown) \
@@ -201,7 +211,8 @@ end:
     do
     :: atomic { status == reserved && !expired -> expired = true }
 #ifndef WITHOUT_RECOVERY
-    :: atomic { status == reserved && expired && SKIPPING -> RECORD(token); GIVE_BACK }
+    :: atomic { status == reserved && OVER && SKIPPING ->
+            assert(expired); RECORD(token); GIVE_BACK }
 #endif
     :: atomic { (status == ready || status == reserved) && UNLOCKED && commands < COMMANDS ->
             commands++;

@@ -14,8 +14,10 @@ import pytest
 MODEL = Path(__file__).with_name("lease.pml")
 #: The rules that the model can do without, and what then is found to be wrong.
 RULES = {
-    "FENCE": r"ended\[",
+    "FENCE": r"ended\[|expired",
     "TOKEN": r"ended\[",
+    "DEADLINE": r"expired",
+    "EXPIRY": r"expired",
     "CLAIM_LOCK": r"effects==1",
     "SKIP_LOCKED": r"ended\[",
     "RECOVERY": r"status==",
