@@ -57,7 +57,7 @@ def test_debug_keeps_no_statements(queue_db, worker_process):
     assert worker.wait(90) == 0
     looks = [result(jobs[at]) for at in (1200, 2600, -1)]
     assert max(look["kept"] for look in looks) < 10
-    assert least_growth(looks, "child") < 3 * MIB
+    assert least_growth(looks, "child") < 2 * MIB
     assert least_growth(looks, "control") < MIB
 
 
