@@ -144,10 +144,12 @@ class Storm:
 
     def _calm_down(self) -> None:
         """Wait until all workers are back and the schedule has caught up, then for every job."""
-        self._wait(lambda: sum(not slot.back for slot in self.fleet.slots))
+        if missing := self._wait(lambda: sum(not slot.back for slot in self.fleet.slots)):
+            self.problems.append(f"{missing} workers are not back in the calm")
         now = _ask(lambda: database_now(connection))
         rows = Schedule.objects.filter(name=SCHEDULE, last_tick__gte=now)
-        self._wait(lambda: 1 - rows.count())
+        if self._wait(lambda: 1 - rows.count()):
+            self.problems.append("the schedule has not caught up in the calm")
         _ask(lambda: disable_schedule(SCHEDULE))
         unfinished = Job.objects.unfinished()
         if self._wait(unfinished.count):
